@@ -52,7 +52,7 @@ class KeyReader {
     return true;
   }
 
-  bool expect(char wanted)
+  bool literal(char wanted)
   {
     char c;
     return byte(&c) && c == wanted;
@@ -227,7 +227,7 @@ bool decode_onode_key(std::string_view key, ghobject_t* oid)
   std::string nspace, sort_key, name;
   char order;
   uint64_t snap, generation;
-  if (!reader.expect(onode_type) || !reader.byte(&shard) || !reader.pool(&pool) ||
+  if (!reader.literal(onode_type) || !reader.byte(&shard) || !reader.pool(&pool) ||
       !reader.big_endian(&reversed_hash) || !reader.escaped(&nspace) ||
       !reader.escaped(&sort_key) || !reader.byte(&order)) {
     return false;
@@ -276,7 +276,7 @@ std::string segment_key(uint64_t nid, uint32_t index)
 bool decode_segment_key(std::string_view key, uint64_t* nid, uint32_t* index)
 {
   KeyReader reader(key);
-  return reader.expect(segment_type) && reader.big_endian(nid) && reader.big_endian(index) &&
+  return reader.literal(segment_type) && reader.big_endian(nid) && reader.big_endian(index) &&
          reader.at_end();
 }
 
@@ -375,7 +375,7 @@ std::string pool_stats_key(int64_t pool)
 bool decode_pool_stats_key(std::string_view key, int64_t* pool)
 {
   KeyReader reader(key);
-  return reader.expect(pool_type) && reader.pool(pool) && reader.at_end();
+  return reader.literal(pool_type) && reader.pool(pool) && reader.at_end();
 }
 
 std::pair<std::string, std::string> pool_stats_range()
@@ -415,7 +415,7 @@ std::string shared_slot_key(uint32_t container, uint32_t first_block)
 bool decode_shared_slot_key(std::string_view key, uint32_t* container, uint32_t* first_block)
 {
   KeyReader reader(key);
-  return reader.expect(shared_slot_type) && reader.big_endian(container) &&
+  return reader.literal(shared_slot_type) && reader.big_endian(container) &&
          reader.big_endian(first_block) && reader.at_end();
 }
 
