@@ -1,0 +1,11 @@
+#!/bin/bash
+# Inside the environment: builds the engine and its tests. $1 is the variant:
+# plain, address or thread; each has a build tree of its own under /unit.
+set -euo pipefail
+variant=$1
+sanitize=$variant
+[ "$variant" != plain ] || sanitize=
+[ -e "/unit/$variant/build.ninja" ] || cmake -G Ninja -S /tablestore -B "/unit/$variant" \
+  -DCEPH_SOURCE=/ceph -DCEPH_BUILD=/ceph/build -DSANITIZE="$sanitize" \
+  -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+ninja -C "/unit/$variant" tablestore_engine_test

@@ -1,0 +1,52 @@
+"""librados with deadlines: commands as JSON, pools, I/O contexts."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import rados
+
+from .errors import ClusterError
+
+COMMAND_SECONDS = 30
+
+
+class Client:
+    """One connection to a cluster. Owned by one thread; the I/O contexts that
+    it opens may be used from several."""
+
+    def __init__(self, conf: Path, *, op_timeout: float = 0):
+        """`op_timeout`: seconds until an object operation fails instead of
+        waiting for its OSD; 0 waits for ever, as an application would."""
+        options = {"client_mount_timeout": "5", "rados_mon_op_timeout": str(COMMAND_SECONDS)}
+        if op_timeout:
+            options["rados_osd_op_timeout"] = str(op_timeout)
+        self._rados = rados.Rados(conffile=str(conf), conf=options)
+
+    def connect(self) -> bool:
+        """False when no mon answers yet."""
+        try:
+            self._rados.connect(timeout=5)
+            return True
+        except (rados.TimedOut, rados.ObjectNotFound, rados.Error):
+            return False
+
+    def close(self) -> None:
+        self._rados.shutdown()
+
+    def _command(self, send: Any, prefix: str, arguments: dict[str, Any]) -> Any:
+        request = json.dumps({"prefix": prefix, "format": "json", **arguments})
+        code, answer, message = send(request, b"", timeout=COMMAND_SECONDS)
+        if code != 0:
+            raise ClusterError(f"'{prefix}' failed ({code}): {message}")
+        return json.loads(answer) if answer and answer.strip() else None
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        return self._command(self._rados.mon_command, prefix, arguments)
+
+    def mgr(self, prefix: str, **arguments: Any) -> Any:
+        return self._command(self._rados.mgr_command, prefix, arguments)
+
+    def open_pool(self, pool: str) -> rados.Ioctx:
+        return self._rados.open_ioctx(pool)

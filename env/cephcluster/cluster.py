@@ -1,0 +1,221 @@
+"""All daemons of one cluster: first start, restart, stop, and what to wait for."""
+from __future__ import annotations
+
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .client import Client
+from .config import Layout, Settings, ceph_conf
+from .daemons import Daemon
+from .errors import ClusterError
+from .wait import wait_until
+
+MON_SECONDS = 60
+MGR_SECONDS = 90
+OSD_SECONDS = 120     # the first boot runs the OSD's own benchmark
+CLEAN_SECONDS = 180
+
+Progress = Callable[[str], None]
+
+
+class Cluster:
+    """Owns the directory and the processes of one cluster. One thread."""
+
+    def __init__(self, root: Path, settings: Settings, *, ephemeral: bool = False,
+                 osd_options: dict[str, str] | None = None,
+                 progress: Progress = lambda line: None):
+        self.layout = Layout(root)
+        self.settings = settings
+        self.osd_options = osd_options or {}
+        self.progress = progress
+        self.mon = Daemon(self.layout, "mon", "a", ephemeral=ephemeral)
+        self.mgr = Daemon(self.layout, "mgr", "x", ephemeral=ephemeral)
+        self.osds = [Daemon(self.layout, "osd", str(number), ephemeral=ephemeral)
+                     for number in range(settings.osds)]
+        self._client: Client | None = None
+
+    @property
+    def daemons(self) -> list[Daemon]:
+        return [self.mon, self.mgr, *self.osds]
+
+    def running(self) -> list[Daemon]:
+        return [daemon for daemon in self.daemons if daemon.pid()]
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            client = Client(self.layout.conf)
+
+            def connected() -> bool:
+                self.mon.check_alive()
+                return client.connect()
+
+            wait_until("the mon to answer", connected, MON_SECONDS, explain=self.mon.last_lines)
+            self._client = client
+        return self._client
+
+    # -- start and stop ---------------------------------------------------
+
+    def start(self) -> None:
+        """Creates the cluster, or starts an existing one again; comes back
+        when every OSD is up."""
+        self.layout.make_directories()
+        self.layout.save(self.settings)
+        self.layout.conf.write_text(ceph_conf(self.layout, self.settings, self.osd_options))
+        if not self.layout.data("mon.a").exists():
+            self.progress("making the mon's store")
+            self._make_mon()
+        self.progress("starting mon and mgr")
+        self.mon.start()
+        self.layout.data("mgr.x").mkdir(exist_ok=True)
+        self.mgr.start()
+        status = self.client.mon("status")
+        wait_until("the mon's quorum", lambda: self.client.mon("status")["quorum"], MON_SECONDS,
+                   explain=self.mon.last_lines)
+        booted_before = self.boots() if status["osdmap"]["num_osds"] else {}
+        for osd in self.osds:
+            if not (self.layout.data(osd.name) / "ready").exists():
+                self.progress(f"making {osd.name} ({self.settings.store})")
+                self._make_osd(osd)
+            self.progress(f"starting {osd.name}")
+            osd.start()
+        self.wait_up(booted_before)
+        self.wait_mgr()
+
+    def _make_mon(self) -> None:
+        """In a directory of another name first: an interrupted mkfs leaves
+        nothing that looks like a mon."""
+        final = self.layout.data("mon.a")
+        part = final.with_name("mon.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        monmap = self.layout.root / "monmap"
+        made = subprocess.run(
+            ["monmaptool", "--create", "--clobber", "--fsid", self.settings.fsid, "--addv", "a",
+             f"[v2:127.0.0.1:{self.settings.mon_port}]", str(monmap)],
+            capture_output=True, text=True)
+        if made.returncode != 0:
+            raise ClusterError("monmaptool failed", details=made.stderr.splitlines())
+        self.mon.run_once("--mkfs", "--monmap", str(monmap), "--mon-data", str(part))
+        part.rename(final)
+
+    def _make_osd(self, osd: Daemon) -> None:
+        identity = str(uuid.uuid4())
+        known = {str(each["osd"]): each["uuid"] for each in self.client.mon("osd dump")["osds"]}
+        if osd.ident in known:  # a start that was cut short between here and "ready"
+            identity = known[osd.ident]
+        else:
+            self.client.mon("osd new", uuid=identity, id=int(osd.ident))
+        data = self.layout.data(osd.name)
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir()
+        osd.run_once("--mkfs", "--osd-uuid", identity)
+
+    def stop(self) -> None:
+        """OSDs first, so that the mon hears of it. Never raises for a daemon
+        that is already gone."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        for group in (self.osds, [self.mgr], [self.mon]):
+            for daemon in group:
+                daemon.signal(15)
+            for daemon in group:
+                daemon.stop()
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.layout.root, ignore_errors=True)
+
+    # -- conditions -------------------------------------------------------
+
+    def check_daemons(self) -> None:
+        for daemon in self.daemons:
+            daemon.check_alive()
+
+    def boots(self) -> dict[str, int]:
+        """OSD -> the map epoch of its last boot."""
+        dump = self.client.mon("osd dump")
+        return {str(each["osd"]): each["up_from"] for each in dump["osds"]}
+
+    def wait_up(self, booted_before: dict[str, int], only: Daemon | None = None) -> None:
+        """Until the OSDs (or one) have booted anew and are up and in."""
+        wanted = {osd.ident for osd in ([only] if only else self.osds)}
+
+        def all_up() -> bool:
+            for ident in wanted:
+                self.osds[int(ident)].check_alive()
+            up = {str(each["osd"]) for each in self.client.mon("osd dump")["osds"]
+                  if each["up"] and each["in"]
+                  and each["up_from"] > booted_before.get(str(each["osd"]), 0)}
+            return wanted <= up
+
+        wait_until(f"OSD {', '.join(sorted(wanted))} to come up", all_up, OSD_SECONDS,
+                   explain=lambda: self.osds[int(min(wanted))].last_lines())
+
+    def wait_mgr(self) -> None:
+        def available() -> bool:
+            self.mgr.check_alive()
+            return bool(self.client.mon("mgr stat")["available"])
+
+        wait_until("the mgr to be available", available, MGR_SECONDS,
+                   explain=self.mgr.last_lines)
+
+    def placement_groups(self) -> list[dict[str, Any]]:
+        answer = self.client.mgr("pg dump", dumpcontents=["pgs"])
+        return answer["pg_stats"] if isinstance(answer, dict) else answer
+
+    def wait_clean(self, *, since_epoch: int = 0, timeout: float = CLEAN_SECONDS) -> None:
+        """Until every placement group of every pool is active+clean with all
+        its replicas, as reported in or after map epoch `since_epoch`."""
+        unclean: list[str] = []
+
+        def all_clean() -> bool:
+            self.check_daemons()
+            pools = {pool["pool"]: pool for pool in self.client.mon("osd dump")["pools"]}
+            groups = self.placement_groups()
+            unclean[:] = [
+                f"{group['pgid']} is {group['state']}, on OSDs {group['acting']},"
+                f" reported in epoch {group['reported_epoch']}"
+                for group in groups if not self._is_clean(group, pools, since_epoch)]
+            expected = sum(pool["pg_num"] for pool in pools.values())
+            return not unclean and len(groups) == expected
+
+        wait_until("all placement groups to be active+clean", all_clean, timeout,
+                   explain=lambda: unclean[:8])
+
+    @staticmethod
+    def _is_clean(group: dict[str, Any], pools: dict[int, Any], since_epoch: int) -> bool:
+        pool = pools.get(int(group["pgid"].split(".")[0]))
+        states = set(group["state"].split("+"))
+        return (pool is not None and {"active", "clean"} <= states
+                and not states & {"degraded", "inconsistent", "undersized", "peered"}
+                and len(group["acting"]) == pool["size"]
+                and int(group["reported_epoch"]) >= since_epoch)
+
+    # -- things that tests and demo do ------------------------------------
+
+    def create_pool(self, name: str, *, groups: int = 32, size: int | None = None) -> None:
+        size = size or self.settings.replicas
+        self.client.mon("osd pool create", pool=name, pg_num=groups, pgp_num=groups,
+                        size=size, yes_i_really_mean_it=True)
+        self.client.mon("osd pool application enable", pool=name, app="rados")
+        self.wait_clean()
+
+    def delete_pool(self, name: str) -> None:
+        self.client.mon("osd pool delete", pool=name, pool2=name,
+                        yes_i_really_really_mean_it=True)
+
+    def restart_killed(self, osd: Daemon) -> None:
+        """Starts an OSD that was killed; comes back when it is up again."""
+        before = self.boots()
+        osd.start()
+        self.wait_up(before, osd)
+
+    def recovered(self) -> None:
+        """After a restart: until all is clean, by reports newer than the boots."""
+        self.wait_clean(since_epoch=max(self.boots().values()))
