@@ -1,0 +1,23 @@
+// What the files and the write queues of one FileDisk have in common.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "os/tablestore/engine/io/dirty_files.h"
+
+namespace tablestore {
+
+struct DiskState {
+  std::string directory;  // as the operator knows it
+  // Files are opened for direct I/O.
+  bool direct = false;
+  // Direct writes to written extents go to their place on the device, so that the device's cache is
+  // all that a flush has to empty. Else (page cache, copy-on-write or unknown file system) a flush
+  // is passed on to every file that was written since, and unwritten() knows nothing.
+  bool in_place = false;
+  std::atomic<bool> write_zeroes_unsupported{false};
+  DirtyFiles dirty;  // used only where !in_place
+};
+
+}  // namespace tablestore

@@ -1,0 +1,249 @@
+#include "os/tablestore/engine/io/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "os/tablestore/engine/io/block_memory.h"
+#include "os/tablestore/engine/io/file_extents.h"
+#include "os/tablestore/engine/io/iov_cursor.h"
+#include "os/tablestore/engine/io/system_call.h"
+
+#ifndef FALLOC_FL_PUNCH_HOLE
+#include <linux/falloc.h>
+#endif
+#ifndef FALLOC_FL_WRITE_ZEROES
+#define FALLOC_FL_WRITE_ZEROES 0x80
+#endif
+
+namespace tablestore {
+namespace {
+
+constexpr size_t zeros_bytes = 1 << 20;
+
+bool whole_blocks(uint64_t offset, uint64_t length) {
+  return offset % block_bytes == 0 && length % block_bytes == 0;
+}
+
+bool aligned(const void* memory) {
+  return reinterpret_cast<uintptr_t>(memory) % block_bytes == 0;
+}
+
+const BlockMemory& zeros() {
+  static const BlockMemory memory = [] {
+    BlockMemory m(zeros_bytes);
+    m.zero();
+    return m;
+  }();
+  return memory;
+}
+
+int open_flags(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::read_only:
+      return O_RDONLY | O_CLOEXEC;
+    case OpenMode::read_write:
+      return O_RDWR | O_CLOEXEC;
+    case OpenMode::create_new:
+      return O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  }
+  assert(false);
+  return O_RDONLY | O_CLOEXEC;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, int dir_fd,
+                                              const std::string& path, OpenMode mode,
+                                              unsigned lock_wait_ms) {
+  assert(!path.empty() && path.front() != '/');
+  const int flags = open_flags(mode) | (disk->direct ? O_DIRECT : 0);
+  const int fd = uninterrupted([&] { return ::openat(dir_fd, path.c_str(), flags, 0600); });
+  if (fd < 0) {
+    const char* doing = mode == OpenMode::create_new ? "cannot create" : "cannot open";
+    return Status::from_errno(errno, disk->directory + "/" + path + ": " + doing);
+  }
+  std::unique_ptr<PosixFile> file(new PosixFile(std::move(disk), path, fd));
+  if (Status s = file->check_device(dir_fd); !s.ok()) return s;
+  if (Status s = file->check_direct(); !s.ok()) return s;
+  if (mode != OpenMode::read_only) {
+    if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
+  }
+  return std::unique_ptr<File>(std::move(file));
+}
+
+PosixFile::~PosixFile() {
+  if (!disk_->in_place) disk_->dirty.forget(fd_);
+  // The kernel may hold the description for a moment after a request was reported complete. Nothing
+  // is in flight now, so that the next who opens the file need not wait for that.
+  ::flock(fd_, LOCK_UN);
+  ::close(fd_);
+}
+
+// A flush of one file covers the others only where all are on one device.
+Status PosixFile::check_device(int dir_fd) {
+  struct stat directory, file;
+  if (::fstat(dir_fd, &directory) != 0 || ::fstat(fd_, &file) != 0) {
+    return failed(errno, "cannot be examined");
+  }
+  if (!S_ISREG(file.st_mode)) return Status(EINVAL, name() + ": not a regular file");
+  if (file.st_dev == directory.st_dev) return Status();
+  return Status(EXDEV, name() + ": on another file system than " + disk_->directory +
+                           "; a store must be on one, move the file there");
+}
+
+// ext4 takes O_DIRECT for a file with data journalling and ignores it.
+Status PosixFile::check_direct() {
+  if (!disk_->in_place || direct_is_honoured(fd_)) return Status();
+  return Status(ENOTSUP, name() + ": the file system does no direct I/O on this file, though it "
+                             "does on others; data journalling (undone by chattr -j) or encryption "
+                             "may be why");
+}
+
+Status PosixFile::lock(unsigned wait_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(wait_ms);
+  std::chrono::milliseconds pause(1);
+  for (;; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
+    if (uninterrupted([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) == 0) return Status();
+    if (errno != EWOULDBLOCK) return failed(errno, "cannot be locked");
+    if (Clock::now() >= deadline) break;
+    std::this_thread::sleep_for(pause);
+  }
+  return Status(EBUSY, name() + ": locked by another process for more than " +
+                           std::to_string(wait_ms) + " ms; the store is open elsewhere (fuser " +
+                           name() + " says where), or a killed process still has writes in flight");
+}
+
+uint64_t PosixFile::size_bytes() const {
+  struct stat st;
+  const int result = ::fstat(fd_, &st);
+  assert(result == 0);
+  return result == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
+  assert(whole_blocks(offset, out.size()) && aligned(out.data()));
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n = uninterrupted([&] {
+      return ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    });
+    if (n < 0) return failed(errno, "read", offset, out.size());
+    done += static_cast<size_t>(n);
+    // At the end of a file whose size is no whole block, direct I/O cannot go on from there.
+    if (n == 0 || (done < out.size() && offset + done >= size_bytes())) {
+      return Status(EIO, name() + ": read at " + std::to_string(offset) + "+" +
+                             std::to_string(out.size()) + ": the file ends at " +
+                             std::to_string(size_bytes()));
+    }
+  }
+  return Status();
+}
+
+Status PosixFile::write(uint64_t offset, std::span<const std::byte> data) {
+  const int error = write_all(offset, {{const_cast<std::byte*>(data.data()), data.size()}});
+  return error ? failed(error, "write", offset, data.size()) : Status();
+}
+
+int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
+  assert(whole_blocks(offset, iov_bytes(iov)));
+  int error = 0;
+  for (iov_advance(&iov, 0); !iov.empty() && !error;) {
+    assert(aligned(iov.front().iov_base) || offset % block_bytes != 0);
+    const ssize_t n = uninterrupted(
+        [&] { return ::pwritev(fd_, iov.data(), iov_count(iov), static_cast<off_t>(offset)); });
+    if (n <= 0) {
+      error = n < 0 ? errno : EIO;
+    } else {
+      offset += static_cast<uint64_t>(n);
+      iov_advance(&iov, static_cast<uint64_t>(n));
+    }
+  }
+  if (!disk_->in_place) disk_->dirty.add(fd_);
+  return error;
+}
+
+int PosixFile::flush_all() {
+  return disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
+}
+
+Status PosixFile::flush() {
+  const int error = flush_all();
+  return error ? failed(error, "flush") : Status();
+}
+
+Status PosixFile::allocate(uint64_t offset, uint64_t length) {
+  assert(whole_blocks(offset, length));
+  if (length == 0) return Status();
+  const int result = uninterrupted([&] {
+    return ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(length));
+  });
+  return result == 0 ? Status() : failed(errno, "allocate", offset, length);
+}
+
+Status PosixFile::write_zeroes(uint64_t offset, uint64_t length) {
+  assert(whole_blocks(offset, length));
+  if (length == 0) return Status();
+  if (!disk_->write_zeroes_unsupported.load(std::memory_order_relaxed)) {
+    const int result = uninterrupted([&] {
+      return ::fallocate(fd_, FALLOC_FL_WRITE_ZEROES, static_cast<off_t>(offset),
+                         static_cast<off_t>(length));
+    });
+    if (result == 0) return Status();
+    if (errno != EOPNOTSUPP && errno != EINVAL) {
+      return failed(errno, "write zeroes", offset, length);
+    }
+    disk_->write_zeroes_unsupported.store(true, std::memory_order_relaxed);
+  }
+  // One large allocation rather than one for each piece that is written.
+  if (Status s = allocate(offset, length); !s.ok()) return s;
+  return write_zero_bytes(offset, length);
+}
+
+Status PosixFile::write_zero_bytes(uint64_t offset, uint64_t length) {
+  while (length) {
+    const uint64_t piece = std::min<uint64_t>(length, zeros_bytes);
+    if (Status s = write(offset, zeros().span().first(piece)); !s.ok()) return s;
+    offset += piece;
+    length -= piece;
+  }
+  return Status();
+}
+
+Status PosixFile::punch(uint64_t offset, uint64_t length) {
+  assert(whole_blocks(offset, length));
+  if (length == 0) return Status();
+  const int result = uninterrupted([&] {
+    return ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(length));
+  });
+  return result == 0 ? Status() : failed(errno, "punch", offset, length);
+}
+
+Result<std::vector<ByteRange>> PosixFile::unwritten() {
+  const uint64_t size = size_bytes();
+  if (size == 0) return std::vector<ByteRange>{};
+  if (!disk_->in_place) return std::vector<ByteRange>{{0, size}};
+  std::vector<ByteRange> ranges;
+  if (int error = find_unwritten(fd_, size, &ranges)) return failed(error, "list extents");
+  return ranges;
+}
+
+std::string PosixFile::name() const { return disk_->directory + "/" + path_; }
+
+Status PosixFile::failed(int error, const char* doing) const {
+  return Status::from_errno(error, name() + ": " + doing);
+}
+
+Status PosixFile::failed(int error, const char* doing, uint64_t offset, uint64_t length) const {
+  return Status::from_errno(error, name() + ": " + doing + " at " + std::to_string(offset) + "+" +
+                                       std::to_string(length));
+}
+
+}  // namespace tablestore

@@ -1,0 +1,65 @@
+// A file of a FileDisk.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/io/disk_state.h"
+
+namespace tablestore {
+
+// Owns the descriptor, and with it the lock. Immutable after opening, so that nothing is to be
+// guarded.
+//
+// The lock is flock()'s, which belongs to the open file description: io_uring requests and writing
+// threads keep that alive, so the lock outlives even a killed process until its last write has
+// landed.
+class PosixFile : public File {
+ public:
+  // `path` relative to `dir_fd`, the disk's directory. Waits up to `lock_wait_ms` for the lock.
+  static Result<std::unique_ptr<File>> open(std::shared_ptr<DiskState> disk, int dir_fd,
+                                            const std::string& path, OpenMode mode,
+                                            unsigned lock_wait_ms);
+  ~PosixFile() override;
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  const std::string& path() const override { return path_; }
+  uint64_t size_bytes() const override;
+  Status read(uint64_t offset, std::span<std::byte> out) override;
+  Status write(uint64_t offset, std::span<const std::byte> data) override;
+  Status flush() override;
+  Status allocate(uint64_t offset, uint64_t length) override;
+  Status write_zeroes(uint64_t offset, uint64_t length) override;
+  Status punch(uint64_t offset, uint64_t length) override;
+  Result<std::vector<ByteRange>> unwritten() override;
+
+  // For write queues, which report an errno and no line.
+  int fd() const { return fd_; }
+  // Writes all of `iov`. 0 or an errno.
+  int write_all(uint64_t offset, std::vector<iovec> iov);
+  int flush_all();
+
+ private:
+  PosixFile(std::shared_ptr<DiskState> disk, std::string path, int fd)
+      : disk_(std::move(disk)), path_(std::move(path)), fd_(fd) {}
+  Status lock(unsigned wait_ms);
+  Status check_direct();
+  Status check_device(int dir_fd);
+  Status write_zero_bytes(uint64_t offset, uint64_t length);
+  // "<directory>/<path>", and with a range " at <offset>+<length>".
+  std::string name() const;
+  Status failed(int error, const char* doing) const;
+  Status failed(int error, const char* doing, uint64_t offset, uint64_t length) const;
+
+  const std::shared_ptr<DiskState> disk_;
+  const std::string path_;
+  const int fd_;
+};
+
+}  // namespace tablestore

@@ -1,0 +1,87 @@
+#include "os/tablestore/engine/io/thread_write_queue.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace tablestore {
+
+ThreadWriteQueue::ThreadWriteQueue(unsigned threads) {
+  for (unsigned i = 0; i < std::max(threads, 1u); ++i) {
+    threads_.emplace_back([this] { work(); });
+    pthread_setname_np(threads_.back().native_handle(), "tstore_write");
+  }
+}
+
+ThreadWriteQueue::~ThreadWriteQueue() {
+  {
+    std::lock_guard lock(mutex_);
+    assert(waiting_.empty() && running_ == 0 && completed_.empty());
+    stopping_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadWriteQueue::submit(std::span<WriteOp* const> ops) {
+  {
+    std::lock_guard lock(mutex_);
+    for (WriteOp* op : ops) waiting_.push_back({.write = op});
+  }
+  if (ops.size() == 1) {
+    work_.notify_one();
+  } else {
+    work_.notify_all();
+  }
+}
+
+void ThreadWriteQueue::submit_flush(FlushOp& op) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back({.flush = &op});
+  }
+  work_.notify_one();
+}
+
+void ThreadWriteQueue::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const QueuedOp op = waiting_.front();
+    waiting_.pop_front();
+    ++running_;
+    lock.unlock();
+    const int error = op.write ? op.file().write_all(op.write->offset, op.write->iov)
+                               : op.file().flush_all();
+    lock.lock();
+    --running_;
+    completed_.push_back({op, error});
+    if (completed_.size() == 1) completion_.notify_one();
+  }
+}
+
+size_t ThreadWriteQueue::reap(bool wait) {
+  std::vector<Completion> completed;
+  {
+    std::unique_lock lock(mutex_);
+    if (wait) {
+      completion_.wait(lock, [this] { return woken_ || !completed_.empty(); });
+      woken_ = false;
+    }
+    completed.swap(completed_);
+  }
+  for (const Completion& completion : completed) completion.op.done(completion.error);
+  return completed.size();
+}
+
+void ThreadWriteQueue::wake() {
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  completion_.notify_one();
+}
+
+}  // namespace tablestore

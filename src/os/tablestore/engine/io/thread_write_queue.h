@@ -1,0 +1,46 @@
+// Asynchronous writes where io_uring may not be used: threads that write and wait.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/io/queued_op.h"
+
+namespace tablestore {
+
+// Owns the threads. `mutex_` guards all else. An operation is in `waiting_`, then in a thread's
+// hands, then in `completed_` until reap() tells its owner.
+class ThreadWriteQueue : public WriteQueue {
+ public:
+  explicit ThreadWriteQueue(unsigned threads);
+  ~ThreadWriteQueue() override;
+
+  void submit(std::span<WriteOp* const> ops) override;
+  void submit_flush(FlushOp& op) override;
+  size_t reap(bool wait) override;
+  void wake() override;
+  const char* kind() const override { return "threads"; }
+
+ private:
+  struct Completion {
+    QueuedOp op;
+    int error;
+  };
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable completion_;
+  std::deque<QueuedOp> waiting_;
+  std::vector<Completion> completed_;
+  size_t running_ = 0;
+  bool woken_ = false;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tablestore

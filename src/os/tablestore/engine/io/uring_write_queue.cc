@@ -1,0 +1,223 @@
+#include "os/tablestore/engine/io/uring_write_queue.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "os/tablestore/engine/io/iov_cursor.h"
+
+namespace tablestore {
+namespace {
+
+constexpr uint64_t wake_mark = UINT64_MAX;  // no slot's index
+constexpr unsigned largest_depth = 16384;
+constexpr unsigned completions_per_look = 64;
+
+// The ring itself is broken: no operation can be told of its fate any more.
+[[noreturn]] void give_up(const char* call, int error) {
+  std::fprintf(stderr, "tablestore: %s failed: %s; writes can no longer be made durable\n", call,
+               std::strerror(error));
+  std::abort();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WriteQueue>> UringWriteQueue::create(unsigned depth) {
+  std::unique_ptr<UringWriteQueue> queue(
+      new UringWriteQueue(std::clamp(depth, 1u, largest_depth)));
+  if (Status s = queue->start(); !s.ok()) return s;
+  return std::unique_ptr<WriteQueue>(std::move(queue));
+}
+
+UringWriteQueue::UringWriteQueue(unsigned depth) : depth_(depth), slots_(depth) {
+  free_slots_.reserve(depth);
+  for (unsigned i = depth; i > 0; --i) free_slots_.push_back(i - 1);
+}
+
+UringWriteQueue::~UringWriteQueue() {
+  assert(waiting_.empty() && free_slots_.size() == slots_.size());
+  if (ring_made_) io_uring_queue_exit(&ring_);
+}
+
+Status UringWriteQueue::start() {
+  // One entry more than operations: the wake-up.
+  const int result = io_uring_queue_init(depth_ + 1, &ring_, 0);
+  if (result < 0) return Status::from_errno(-result, "io_uring_setup");
+  ring_made_ = true;
+
+  std::unique_ptr<io_uring_probe, void (*)(io_uring_probe*)> probe(io_uring_get_probe_ring(&ring_),
+                                                                  io_uring_free_probe);
+  if (!probe) return Status(ENOTSUP, "io_uring: the kernel does not say what it supports");
+  for (int opcode : {IORING_OP_NOP, IORING_OP_WRITE, IORING_OP_WRITEV, IORING_OP_FSYNC}) {
+    if (!io_uring_opcode_supported(probe.get(), opcode)) {
+      return Status(ENOTSUP, "io_uring: the kernel lacks operation " + std::to_string(opcode));
+    }
+  }
+  return try_it();
+}
+
+// A sandbox may allow the set-up and forbid the use.
+Status UringWriteQueue::try_it() {
+  io_uring_prep_nop(io_uring_get_sqe(&ring_));
+  int result;
+  do {
+    result = io_uring_submit(&ring_);
+  } while (result == -EINTR);
+  if (result != 1) return Status::from_errno(result < 0 ? -result : EIO, "io_uring_enter");
+  io_uring_cqe* cqe;
+  do {
+    result = io_uring_wait_cqe(&ring_, &cqe);
+  } while (result == -EINTR);
+  if (result < 0) return Status::from_errno(-result, "io_uring_enter");
+  io_uring_cqe_seen(&ring_, cqe);
+  return Status();
+}
+
+void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
+  {
+    std::lock_guard lock(mutex_);
+    for (WriteOp* op : ops) waiting_.push_back({.write = op});
+  }
+  hand_over({});
+}
+
+void UringWriteQueue::submit_flush(FlushOp& op) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back({.flush = &op});
+  }
+  hand_over({});
+}
+
+void UringWriteQueue::hand_over(const std::vector<unsigned>& again) {
+  std::lock_guard submitting(submit_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    for (unsigned index : again) fill_entry(index);
+    while (!waiting_.empty() && !free_slots_.empty()) {
+      fill_entry(take_slot(waiting_.front()));
+      waiting_.pop_front();
+    }
+  }
+  enter_kernel();
+}
+
+unsigned UringWriteQueue::take_slot(const QueuedOp& op) {
+  const unsigned index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  slot.op = op;
+  slot.offset = op.write ? op.write->offset : 0;
+  slot.rest_bytes = op.write ? iov_bytes(op.write->iov) : 0;
+  slot.rest.clear();
+  return index;
+}
+
+void UringWriteQueue::fill_entry(unsigned slot_index) {
+  const Slot& slot = slots_[slot_index];
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+  assert(entry);  // the ring is empty whenever submit_mutex_ is free
+  const int fd = slot.op.file().fd();
+  if (slot.op.flush) {
+    io_uring_prep_fsync(entry, fd, IORING_FSYNC_DATASYNC);
+  } else {
+    const std::vector<iovec>& iov = slot.rest.empty() ? slot.op.write->iov : slot.rest;
+    if (iov.size() == 1) {
+      const auto length = static_cast<unsigned>(std::min<size_t>(iov[0].iov_len, 1u << 30));
+      io_uring_prep_write(entry, fd, iov[0].iov_base, length, slot.offset);
+    } else {
+      io_uring_prep_writev(entry, fd, iov.data(), iov_count(iov), slot.offset);
+    }
+  }
+  io_uring_sqe_set_data64(entry, slot_index);
+}
+
+void UringWriteQueue::enter_kernel() {
+  while (io_uring_sq_ready(&ring_) > 0) {
+    const int result = io_uring_submit(&ring_);
+    if (result > 0 || result == -EINTR) continue;
+    if (result != 0 && result != -EAGAIN && result != -EBUSY) give_up("io_uring_enter", -result);
+    // The kernel is short of memory for requests.
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+size_t UringWriteQueue::reap(bool wait) {
+  std::vector<Finished> finished;
+  for (;;) {
+    std::vector<unsigned> again;
+    const bool room_for_waiting = collect(&finished, &again);
+    if (room_for_waiting || !again.empty()) hand_over(again);
+    if (!finished.empty() || woken_ || !wait) break;
+    wait_for_completion();
+  }
+  if (wait) woken_ = false;
+  for (const Finished& f : finished) f.op.done(f.error);
+  return finished.size();
+}
+
+bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsigned>* again) {
+  io_uring_cqe* entries[completions_per_look];
+  bool room_for_waiting = false;
+  while (finished->size() < depth_) {
+    const unsigned found = io_uring_peek_batch_cqe(&ring_, entries, completions_per_look);
+    if (found == 0) break;
+    std::lock_guard lock(mutex_);
+    for (unsigned i = 0; i < found; ++i) {
+      const uint64_t mark = io_uring_cqe_get_data64(entries[i]);
+      if (mark == wake_mark) {
+        wake_submitted_.exchange(false);
+        woken_ = true;
+        continue;
+      }
+      const auto index = static_cast<unsigned>(mark);
+      if (std::optional<int> error = settle(slots_[index], entries[i]->res)) {
+        finished->push_back({slots_[index].op, *error});
+        free_slots_.push_back(index);
+      } else {
+        again->push_back(index);
+      }
+    }
+    room_for_waiting = !waiting_.empty();
+    io_uring_cq_advance(&ring_, found);
+  }
+  return room_for_waiting;
+}
+
+std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
+  // The kernel cancels what a thread had submitted and not yet started when that thread ends.
+  // Nothing has been done then: it is submitted again, by this thread.
+  if (result == -ECANCELED || result == -EINTR || result == -EAGAIN) return std::nullopt;
+  if (result < 0) return -result;
+  if (slot.op.flush) return 0;
+  const auto written = static_cast<uint64_t>(result);
+  assert(written <= slot.rest_bytes);
+  if (written == slot.rest_bytes) return 0;
+  if (written == 0) return EIO;
+  if (slot.rest.empty()) slot.rest = slot.op.write->iov;
+  iov_advance(&slot.rest, written);
+  slot.offset += written;
+  slot.rest_bytes -= written;
+  return std::nullopt;
+}
+
+void UringWriteQueue::wait_for_completion() {
+  io_uring_cqe* entry;
+  const int result = io_uring_wait_cqe(&ring_, &entry);
+  if (result < 0 && result != -EINTR && result != -EAGAIN) give_up("io_uring_enter", -result);
+}
+
+void UringWriteQueue::wake() {
+  if (wake_submitted_.exchange(true)) return;
+  std::lock_guard submitting(submit_mutex_);
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+  assert(entry);
+  io_uring_prep_nop(entry);
+  io_uring_sqe_set_data64(entry, wake_mark);
+  enter_kernel();
+}
+
+}  // namespace tablestore

@@ -1,0 +1,82 @@
+// Asynchronous writes through io_uring.
+#pragma once
+
+#include <liburing.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/io/queued_op.h"
+
+namespace tablestore {
+
+// Owns the ring. At most `depth` operations are in the kernel's hands; what is submitted beyond
+// waits in `waiting_` until reap() has seen others complete, so that submit() never waits, and
+// neither the submission nor the completion ring can be full.
+//
+// Two locks, taken in this order:
+//   submit_mutex_   the submission ring, and the system call that hands it over: one thread at once
+//   mutex_          slots and `waiting_`; never held in a system call, so that reap() does not wait
+//                   for submitters when there is nothing to submit
+// The completion ring, and what is marked so, belongs to the thread in reap().
+class UringWriteQueue : public WriteQueue {
+ public:
+  // ENOSYS, EPERM (forbidden here), ENOMEM, ENOTSUP (too old a kernel) ...
+  static Result<std::unique_ptr<WriteQueue>> create(unsigned depth);
+  ~UringWriteQueue() override;
+
+  void submit(std::span<WriteOp* const> ops) override;
+  void submit_flush(FlushOp& op) override;
+  size_t reap(bool wait) override;
+  void wake() override;
+  const char* kind() const override { return "io_uring"; }
+
+ private:
+  // An operation in the kernel's hands.
+  struct Slot {
+    QueuedOp op;
+    uint64_t offset = 0;      // of the rest
+    uint64_t rest_bytes = 0;  // not yet written
+    std::vector<iovec> rest;  // set once a part has been written; before that it is all of op's
+  };
+  struct Finished {
+    QueuedOp op;
+    int error;
+  };
+
+  explicit UringWriteQueue(unsigned depth);
+  Status start();
+  Status try_it();
+
+  // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
+  void hand_over(const std::vector<unsigned>& again);
+  unsigned take_slot(const QueuedOp& op);
+  void fill_entry(unsigned slot_index);
+  void enter_kernel();
+  // Takes completions; true where waiting operations can now be handed over.
+  bool collect(std::vector<Finished>* finished, std::vector<unsigned>* again);
+  // What the kernel said of a slot's operation: its final error or 0, or nothing where it has to go
+  // on.
+  static std::optional<int> settle(Slot& slot, int result);
+  void wait_for_completion();
+
+  const unsigned depth_;
+  io_uring ring_{};
+  bool ring_made_ = false;
+
+  std::mutex submit_mutex_;
+  std::mutex mutex_;
+  std::vector<Slot> slots_;
+  std::vector<unsigned> free_slots_;
+  std::deque<QueuedOp> waiting_;
+
+  std::atomic<bool> wake_submitted_{false};
+  bool woken_ = false;  // reap()'s: a wake-up for which no blocking call has returned yet
+};
+
+}  // namespace tablestore
