@@ -1,0 +1,65 @@
+#include "os/tablestore/engine/commit/checkpointer.h"
+
+#include <chrono>
+
+namespace tablestore {
+
+Checkpointer::Checkpointer(CommitLane& lane, Table& table, Counters& counters,
+                           const Reporter& reporter)
+    : lane_(lane), table_(table), counters_(counters), reporter_(reporter) {}
+
+Checkpointer::~Checkpointer() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Checkpointer::request() {
+  std::lock_guard lock(mutex_);
+  requested_ = true;
+  changed_.notify_one();
+}
+
+Status Checkpointer::run_now() {
+  std::lock_guard lock(one_at_a_time_);
+  const auto start = std::chrono::steady_clock::now();
+  const auto position = lane_.capture();
+  if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing");
+  if (auto s = table_.flush(); !s.ok()) return s;
+  lane_.recycle(position->position);
+  ++counters_.checkpoints;
+  counters_.checkpoint_ns += uint64_t(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  return {};
+}
+
+void Checkpointer::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || requested_; });
+    if (stopping_) return;
+    requested_ = false;
+    lock.unlock();
+    const Status s = run_now();
+    lock.lock();
+    if (s.ok() || s.code() == ESHUTDOWN) continue;
+    if (s.code() != ENOSPC) reporter_.fatal("cannot write a checkpoint: " + s.what());
+    reporter_.log(Reporter::Level::error,
+                  "the file system is full, the log cannot be recycled until it has space again: " +
+                      s.what());
+    requested_ = true;
+    if (changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; })) return;
+    lock.unlock();
+    table_.resume();
+    lock.lock();
+  }
+}
+
+}  // namespace tablestore

@@ -1,0 +1,254 @@
+// The lane's queue and threads; what happens to one group is in commit_group.cc.
+#include "os/tablestore/engine/commit/commit_lane.h"
+
+#include <algorithm>
+
+#include "os/tablestore/engine/commit/data_write.h"
+
+namespace tablestore {
+
+struct CommitLane::Capture {
+  LogPosition position;
+  bool done = false;
+};
+
+namespace {
+
+// A transaction of nothing, to wait for.
+class Marker : public Txn {
+ public:
+  Marker() { barrier = true; }
+  void applied() noexcept override {
+    std::lock_guard lock(mutex_);
+    applied_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return applied_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool applied_ = false;
+};
+
+}  // namespace
+
+CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition& head,
+                       uint64_t tail)
+    : parts_(parts),
+      limits_(limits),
+      tail_(tail),
+      head_position_(head.position),
+      lane_head_(head),
+      lane_durable_lsn_(head.next_lsn - 1) {}
+
+void CommitLane::request_stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    work_.notify_all();
+    progress_.notify_all();
+  }
+  parts_.writes.wake();
+}
+
+CommitLane::~CommitLane() {
+  request_stop();
+  if (thread_.joinable()) thread_.join();
+  while (writes_in_flight_ > 0) parts_.writes.reap(true);
+}
+
+void CommitLane::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void CommitLane::run() {
+  while (step(true)) {
+  }
+}
+
+void CommitLane::fatal(const std::string& what) const {
+  parts_.reporter.fatal(what);
+  std::abort();  // fatal() must not return
+}
+
+void CommitLane::start_writes(Txn& txn, size_t first) {
+  std::vector<WriteOp*> ops;
+  for (size_t i = first; i < txn.writes_.size(); ++i) {
+    Txn::DataWrite& w = *txn.writes_[i];
+    w.lane = this;
+    w.op.owner = &w;
+    w.op.done = data_written;
+    parts_.in_flight.add(w.run, w.op.iov, w.keep_alive);
+    ops.push_back(&w.op);
+  }
+  txn.writes_in_flight_ += uint32_t(ops.size());
+  writes_in_flight_ += ops.size();
+  parts_.counters.data_writes += ops.size();
+  parts_.writes.submit(ops);
+}
+
+// In the thread that reaps.
+void CommitLane::data_written(WriteOp& op, int error) {
+  auto& w = *static_cast<Txn::DataWrite*>(op.owner);
+  CommitLane& lane = *w.lane;
+  if (error)
+    lane.fatal("cannot write data to " + op.file->path() + " at " + std::to_string(op.offset) +
+               ": " + std::strerror(error) +
+               "; the store stops, nothing acknowledged is lost: replace the disk");
+  lane.parts_.in_flight.remove(w.run);
+  w.keep_alive.reset();
+  --lane.writes_in_flight_;
+  --w.txn->writes_in_flight_;  // last: whoever waits for it may free the transaction
+}
+
+void CommitLane::submit(std::shared_ptr<Txn> txn) {
+  bool wake = false;
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(txn));
+    wake = lane_blocked_in_reap_;
+    work_.notify_one();
+  }
+  if (wake) parts_.writes.wake();
+}
+
+void CommitLane::discard(Txn& txn) {
+  if (txn.writes_.empty()) return;
+  std::unique_lock lock(mutex_);
+  discards_.push_back(&txn);
+  work_.notify_one();
+  if (lane_blocked_in_reap_) parts_.writes.wake();
+  progress_.wait(lock, [&] { return std::ranges::find(discards_, &txn) == discards_.end(); });
+}
+
+void CommitLane::drain() {
+  // The first marker waits for all frees but those of its own group; the second for these.
+  for (int round = 0; round < 2; ++round) {
+    auto marker = std::make_shared<Marker>();
+    submit(marker);
+    marker->wait();
+    if (pending_free_blocks_ == 0) return;
+  }
+}
+
+std::optional<LogPosition> CommitLane::capture() {
+  std::unique_lock lock(mutex_);
+  progress_.wait(lock, [this] { return stopping_ || capture_ == nullptr; });
+  if (stopping_) return std::nullopt;
+  Capture capture;
+  capture_ = &capture;
+  work_.notify_one();
+  if (lane_blocked_in_reap_) parts_.writes.wake();
+  progress_.wait(lock, [&] { return stopping_ || capture.done; });
+  if (capture.done) return capture.position;
+  capture_ = nullptr;
+  return std::nullopt;
+}
+
+void CommitLane::recycle(uint64_t position) {
+  std::lock_guard lock(mutex_);
+  assert(position >= tail_ && position <= head_position_);
+  tail_ = position;
+  work_.notify_one();
+}
+
+uint64_t CommitLane::log_used_bytes() const {
+  std::lock_guard lock(mutex_);
+  return head_position_ - tail_;
+}
+
+// False: nothing to do (or to stop).
+bool CommitLane::wait_for_work(bool wait) {
+  std::unique_lock lock(mutex_);
+  auto has_work = [this] {
+    return stopping_ || capture_ || !queue_.empty() || !discards_.empty();
+  };
+  if (wait) work_.wait(lock, has_work);
+  return !stopping_ && has_work();
+}
+
+bool CommitLane::step(bool wait) {
+  if (!wait_for_work(wait)) {
+    std::lock_guard lock(mutex_);
+    return !stopping_;
+  }
+  serve_capture();
+  finish_discards();
+  take_group();
+  if (lane_group_.empty()) {
+    bool something_left;
+    {
+      std::lock_guard lock(mutex_);
+      something_left = !queue_.empty() || !discards_.empty();
+      lane_blocked_in_reap_ = something_left;
+    }
+    // Only transactions with much data in flight are left: wait for some of it, or for a smaller one.
+    if (something_left) parts_.writes.reap(wait);
+    std::lock_guard lock(mutex_);
+    lane_blocked_in_reap_ = false;
+    return true;
+  }
+  const std::span<const std::byte> group = build_group();
+  wait_for_log_space(group.size());
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) {
+      lane_group_.clear();
+      return false;
+    }
+  }
+  write_group(group);
+  flush_group();
+  make_durable();
+  apply_group();
+  return true;
+}
+
+void CommitLane::finish_discards() {
+  std::vector<Txn*> done;
+  {
+    std::lock_guard lock(mutex_);
+    for (Txn* txn : discards_)
+      if (txn->writes_in_flight_ == 0) done.push_back(txn);
+  }
+  if (done.empty()) return;
+  for (Txn* txn : done) {
+    // What was a first touch stays "unwritten" to the allocator, which is always safe.
+    for (const auto& w : txn->writes_)
+      for (const Extent& e : w->slots) parts_.containers.allocator().cancel(e);
+  }
+  std::lock_guard lock(mutex_);
+  std::erase_if(discards_, [&](Txn* t) { return std::ranges::find(done, t) != done.end(); });
+  progress_.notify_all();
+}
+
+// Puts what recovery starts from into the table: between two groups, so that it is exact.
+void CommitLane::serve_capture() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!capture_) return;
+  }
+  std::string rows;
+  RowWriter writer(rows);
+  uint32_t count = 0;
+  for (const auto& state : parts_.containers.allocator().take_dirty()) {
+    engine_rows::write_allocation(writer, state);
+    ++count;
+  }
+  writer.put(Family::super, engine_rows::log_start(), lane_head_.encode());
+  RowBatch batch;
+  batch.append(count + 1, rows);
+  apply_to_table(batch.take());
+  std::lock_guard lock(mutex_);
+  if (!capture_) return;  // withdrawn: stopping
+  capture_->position = lane_head_;
+  capture_->done = true;
+  capture_ = nullptr;
+  progress_.notify_all();
+}
+
+}  // namespace tablestore

@@ -1,0 +1,138 @@
+// The group-commit lane: turns transactions into log groups, one at a time, and acknowledges them.
+//
+//   take what is queued -> build a group -> write it, beside the data that is in flight already ->
+//   when log and data writes have completed: one flush -> durable() in log order ->
+//   rows to the table -> applied() -> slots that are safe to reuse go back to the allocator
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "os/tablestore/engine/commit/in_flight.h"
+#include "os/tablestore/engine/container/containers.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/log/log_reader.h"
+#include "os/tablestore/engine/table/engine_rows.h"
+#include "os/tablestore/engine/table/rows.h"
+#include "os/tablestore/engine/table/table.h"
+
+namespace tablestore {
+
+// Everything the lane works on; all of it outlives the lane.
+struct CommitParts {
+  LogRing& log;
+  Table& table;
+  Containers& containers;
+  WriteQueue& writes;
+  InFlightWrites& in_flight;
+  Counters& counters;
+  const Reporter& reporter;
+  StoreUuid store_uuid;
+};
+
+struct CommitLimits {
+  uint64_t group_bytes_max = 4 << 20;
+  uint64_t small_data_bytes = 256 << 10;
+};
+
+// Threads: any thread calls submit(), start_write(), discard(), drain(); the checkpointer's calls capture()
+// and recycle(); one thread, the lane's own or a simulator's, calls step(). `mutex_` guards the queue and what is
+// shared with the checkpointer; everything named lane_* belongs to the stepping thread alone.
+class CommitLane {
+ public:
+  // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
+  CommitLane(CommitParts parts, CommitLimits limits, const LogPosition& head, uint64_t tail);
+  // As a crash: what is queued is dropped; waits only for I/O that is in flight.
+  ~CommitLane();
+
+  void start();         // the thread
+  void request_stop();  // it ends at the next step; capture() returns
+  // Called (from the lane) when the log is half full, and when the lane waits for space in it.
+  void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
+
+  // Data: submits the writes of `txn` from index `first` on. Any thread; before submit().
+  void start_writes(Txn& txn, size_t first);
+  void submit(std::shared_ptr<Txn> txn);
+  // Gives back the slots of a transaction that will not be submitted; waits for its writes.
+  void discard(Txn& txn);
+  // Everything submitted before is durable and applied, and what it freed can be handed out again.
+  void drain();
+
+  // At the next boundary between groups: puts the allocation map and the log position into the table. Returns
+  // that position; the table must be flushed before recycle(). nullopt: the lane is stopping.
+  std::optional<LogPosition> capture();
+  // Groups before `position` are not needed any more.
+  void recycle(uint64_t position);
+
+  uint64_t log_used_bytes() const;
+  // Freed, durably so, but not yet safe to hand out again.
+  uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
+
+  // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks until there is
+  // something to do. False when the lane is to stop.
+  bool step(bool wait);
+
+ private:
+  struct Capture;
+  void run();
+  bool wait_for_work(bool wait);
+  void serve_capture();
+  void take_group();
+  bool admissible(const Txn& txn, std::vector<const void*>* overtaken) const;
+  std::span<const std::byte> build_group();
+  void wait_for_log_space(uint64_t bytes);
+  void write_group(std::span<const std::byte> group);
+  void flush_group();
+  void make_durable();
+  void apply_group();
+  void release_frees(uint64_t watermark);
+  void apply_to_table(std::string batch);
+  void finish_discards();
+  bool log_has_space(uint64_t bytes) const;  // mutex_ held
+  [[noreturn]] void fatal(const std::string& what) const;
+  static void data_written(WriteOp& op, int error);
+  static void log_written(WriteOp& op, int error);
+
+  CommitParts parts_;
+  const CommitLimits limits_;
+  std::function<void()> log_pressure_ = [] {};
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;      // the lane waits: queue, capture, stop, recycled space
+  std::condition_variable progress_;  // others wait: captured, discarded
+  std::deque<std::shared_ptr<Txn>> queue_;
+  std::vector<Txn*> discards_;
+  Capture* capture_ = nullptr;
+  uint64_t tail_;            // position of the first group that recovery needs
+  uint64_t head_position_;   // copy of lane_head_.position
+  bool stopping_ = false;
+  bool lane_blocked_in_reap_ = false;
+
+  std::atomic<uint64_t> writes_in_flight_{0};      // data and log
+  std::atomic<uint64_t> pending_free_blocks_{0};
+
+  // The stepping thread's own.
+  LogPosition lane_head_;
+  uint64_t lane_durable_lsn_;
+  std::vector<std::shared_ptr<Txn>> lane_group_;
+  LogGroupBuilder lane_builder_;
+  LogGroupHeader lane_header_;
+  uint64_t lane_log_writes_pending_ = 0;
+  RowBatch lane_rows_;
+  std::chrono::steady_clock::time_point lane_group_start_;
+  struct PendingFrees {
+    uint64_t last_lsn;
+    std::vector<Extent> extents;
+  };
+  std::deque<PendingFrees> lane_pending_frees_;
+
+  std::thread thread_;
+};
+
+}  // namespace tablestore

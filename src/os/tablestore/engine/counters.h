@@ -1,0 +1,77 @@
+// The engine's counters: exact, monotonic unless said, cheap to read at any time from any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "os/tablestore/engine/format/extent.h"
+
+namespace tablestore {
+
+struct Counters {
+  using Count = std::atomic<uint64_t>;
+  // commit lane
+  Count groups{0};              // log groups made durable
+  Count transactions{0};        // transactions made durable
+  Count flushes{0};             // flushes on the commit path, log and containers together
+  Count container_flushes{0};   // of these, flushes for a first touch of an unwritten extent
+  Count log_bytes{0};           // written to the log, padding included
+  Count log_padding_bytes{0};
+  Count row_bytes{0};           // rows in the log, without framing
+  Count data_bytes{0};          // written to containers by transactions
+  Count data_writes{0};         // write requests to containers
+  Count group_ns{0};            // sum over groups: from taking the group to durable
+  Count flush_ns{0};            // sum over flushes
+  Count apply_ns{0};            // sum over groups: table write
+  Count log_full_waits{0};      // times that the lane waited for a checkpoint
+  // reads
+  Count reads{0};
+  Count read_bytes{0};
+  Count reads_in_flight_hits{0};  // answered from a write that had not completed
+  // background
+  Count checkpoints{0};
+  Count checkpoint_ns{0};
+  Count prepared_bytes{0};      // zeros written ahead of use
+  Count punched_bytes{0};
+  Count containers_created{0};
+  Count containers_removed{0};
+  Count first_touch_bytes{0};   // data written to extents that were not prepared
+  // the last open
+  Count recovery_ns{0};
+  Count recovered_groups{0};
+  Count recovered_transactions{0};
+};
+
+// Every counter by name, in the order above.
+inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_names[] = {
+    {"groups", &Counters::groups},
+    {"transactions", &Counters::transactions},
+    {"flushes", &Counters::flushes},
+    {"container_flushes", &Counters::container_flushes},
+    {"log_bytes", &Counters::log_bytes},
+    {"log_padding_bytes", &Counters::log_padding_bytes},
+    {"row_bytes", &Counters::row_bytes},
+    {"data_bytes", &Counters::data_bytes},
+    {"data_writes", &Counters::data_writes},
+    {"group_ns", &Counters::group_ns},
+    {"flush_ns", &Counters::flush_ns},
+    {"apply_ns", &Counters::apply_ns},
+    {"log_full_waits", &Counters::log_full_waits},
+    {"reads", &Counters::reads},
+    {"read_bytes", &Counters::read_bytes},
+    {"reads_in_flight_hits", &Counters::reads_in_flight_hits},
+    {"checkpoints", &Counters::checkpoints},
+    {"checkpoint_ns", &Counters::checkpoint_ns},
+    {"prepared_bytes", &Counters::prepared_bytes},
+    {"punched_bytes", &Counters::punched_bytes},
+    {"containers_created", &Counters::containers_created},
+    {"containers_removed", &Counters::containers_removed},
+    {"first_touch_bytes", &Counters::first_touch_bytes},
+    {"recovery_ns", &Counters::recovery_ns},
+    {"recovered_groups", &Counters::recovered_groups},
+    {"recovered_transactions", &Counters::recovered_transactions},
+};
+
+}  // namespace tablestore

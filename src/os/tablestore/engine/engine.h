@@ -1,0 +1,212 @@
+// The engine: atomic, durable updates of {table rows + container extents} on a Disk.
+//
+//   reserve -> Txn (rows, data, frees) -> submit -> durable() -> applied()
+//
+// A transaction's data is written at once, by the thread that builds it, to slots that nothing else
+// holds; its rows, and the checksums of its data, go into the next log group. When the log write and the
+// data writes have completed, one flush makes the group durable (SwimStore, HotStorage'18: intent log
+// with transactional checksums, in-file shadow paging). Then the rows are applied to the
+// table, an LSM tree without a WAL of its own, which later checkpoints itself.
+//
+// The design and its invariants I1-I7: doc/dev/tablestore.rst. The bytes: doc/dev/tablestore-format.rst.
+#pragma once
+
+#include <any>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "os/tablestore/engine/container/block_bitmap.h"
+#include "os/tablestore/engine/counters.h"
+#include "os/tablestore/engine/format/extent.h"
+#include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/status.h"
+
+namespace tablestore {
+
+// The table's key spaces, each a RocksDB column family. Keys order as unsigned bytes.
+enum class Family : uint32_t {
+  super = 0,    // the engine's own rows, under "\0"; the store's, under any other first byte
+  object = 1,   // onodes and extent-map segments
+  data = 2,     // inline data
+  omap = 3,
+};
+inline constexpr unsigned families = 4;
+
+// Where log lines go, and what "fatal" does.
+struct Reporter {
+  enum class Level { error, warning, info, debug };
+  std::function<void(Level, const std::string&)> log;
+  // Must not return. Called where a write cannot be made durable, or an invariant is broken.
+  std::function<void(const std::string&)> fatal;
+};
+
+struct EngineOptions {
+  // Fixed at format(), kept in the label; ignored by open().
+  std::string store_uuid;                  // 16 bytes
+  uint64_t log_bytes = 256 << 20;
+  uint64_t segment_bytes = 32 << 20;
+  uint64_t container_bytes = 0;            // 0 = by the size of the file system
+
+  // Of a running engine.
+  uint64_t capacity_bytes = 0;             // 0 = what the file system offers
+  uint64_t memtable_bytes = 64 << 20;      // of the table, per family
+  uint64_t table_cache_bytes = 256 << 20;  // of table blocks
+  std::string table_options;               // RocksDB option string, over ours
+  uint64_t prepare_bytes_per_second = 200 << 20;
+  uint64_t punch_bytes_per_second = 100 << 20;
+  uint64_t group_bytes_max = 4 << 20;      // rows of one group, but at least one transaction
+  uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its data is in flight
+  Reporter reporter;
+};
+
+// One atomic update. Built by one thread, then submitted; after that only the engine touches it until
+// applied() has returned. Derive from it to be told.
+//
+// Order: transactions with the same `sequencer` become durable in the order in which they were submitted. Others may
+// overtake one whose data is still in flight, but never a `barrier`: everything submitted before a
+// barrier precedes it, and everything submitted after it follows.
+class Txn {
+ public:
+  Txn();
+  virtual ~Txn();
+  Txn(const Txn&) = delete;
+  Txn& operator=(const Txn&) = delete;
+
+  // Rows. Later calls win over earlier ones.
+  void put(Family family, std::string_view key, std::string_view value);
+  void erase(Family family, std::string_view key);
+  void erase_range(Family family, std::string_view begin, std::string_view end);  // [begin, end)
+  // Adds to a row of little-endian int64 counters (missing = zeros; the longer of both lengths). Only Family::super.
+  void add(std::string_view key, std::span<const int64_t> deltas);
+
+  // The blocks of `extent` are owned by nothing any more once this transaction is durable. No reader may be reading
+  // them, and nobody may start to. Parts of slots can be freed. The sum of all frees and writes of a block alternates.
+  void free(const Extent& extent);
+
+  size_t row_bytes() const;       // of its rows so far
+  uint64_t data_bytes() const { return data_bytes_; }
+  uint64_t lsn() const { return lsn_; }  // 0 until admitted to a group
+
+  const void* sequencer = nullptr;
+  bool barrier = false;
+
+  // In the commit lane's thread, in log order: must be short, must not call submit(), must not throw.
+  virtual void durable() noexcept {}
+  virtual void applied() noexcept {}  // its rows are in the table
+
+ private:
+  friend class Engine;
+  friend class CommitLane;
+  struct DataWrite;
+  std::string rows_;               // RocksDB write-batch records, without the 12-byte header
+  uint32_t row_count_ = 0;
+  std::vector<std::unique_ptr<DataWrite>> writes_;
+  std::vector<Extent> frees_;
+  uint64_t data_bytes_ = 0;
+  uint64_t lsn_ = 0;
+  std::atomic<uint32_t> writes_in_flight_{0};
+};
+
+// Rows of one family between two keys, as of the moment it was made: what had been applied by then.
+// Not thread-safe.
+class RowIterator {
+ public:
+  virtual ~RowIterator() = default;
+  virtual void seek(std::string_view key) = 0;      // first key >= `key`
+  virtual void seek_to_first() = 0;
+  virtual bool valid() const = 0;
+  virtual void next() = 0;
+  virtual std::string_view key() const = 0;
+  virtual std::string_view value() const = 0;
+  virtual Status status() const = 0;                // after valid() turned false: why
+};
+
+struct SpaceUsage {
+  uint64_t total_bytes = 0;       // what this store takes plus what it could still take
+  uint64_t available_bytes = 0;   // for new data: free slots, and containers that can still be made
+  uint64_t data_bytes = 0;        // blocks owned by rows
+  uint64_t container_bytes = 0;   // container files
+  uint64_t table_bytes = 0;
+  uint64_t log_bytes = 0;
+};
+
+// Thread-safe unless said. One Engine per directory: open() refuses a directory that is open.
+class Engine {
+ public:
+  // mkfs: makes log/, table/, containers/ and, last, the label. Refuses (EEXIST) a directory that has a label.
+  static Status format(Disk& disk, const EngineOptions& options);
+  // Recovers: loads the last checkpoint, replays the log's tail, judges what was not durable. Errors: ENOENT (no store here),
+  // EBUSY, EINVAL (another uuid, where options.store_uuid is not empty), ENOTSUP (a newer format), EIO
+  // (damage; the line names the file). Nothing on disk is changed by an open that fails.
+  static Result<std::unique_ptr<Engine>> open(Disk& disk, EngineOptions options);
+  // As a crash would: what was not submitted is lost, nothing else. Call close() first for an orderly end.
+  ~Engine();
+  // Waits for all that was submitted, then checkpoints. No call may follow but the destructor.
+  Status close();
+
+  // Promises that write() finds space for `bytes` (in whole blocks), or ENOSPC with nothing taken. May make a
+  // container file. Every write() takes from the promise of its caller; what is left is returned by unreserve().
+  Status reserve(uint64_t bytes);
+  void unreserve(uint64_t bytes);
+
+  // Takes slots for `iov` (whole blocks of aligned memory), starts to write it, and adds that to `txn`.
+  // Returns the extents in order, and in `checksums` the crc32c of each block. `keep_alive` owns the
+  // memory and is dropped when nobody needs it. The data can be read back at once.
+  std::vector<Extent> write(Txn& txn, std::span<const iovec> iov, std::any keep_alive,
+                            std::vector<uint32_t>* checksums);
+
+  // Queues. Blocks only where the log is full or the queue is too long. Cannot fail: an error on the
+  // way to durability is fatal (Reporter::fatal).
+  void submit(std::shared_ptr<Txn> txn);
+  // A transaction that is not submitted after all: waits for its writes and gives its slots back.
+  void abandon(Txn& txn);
+
+  // Reads whole blocks and checks nothing: the caller has the checksums. The extent must be owned, by a row
+  // or by a transaction in flight. EIO.
+  Status read(const Extent& extent, std::span<std::byte> out);
+
+  // One row, as applied. False: there is none.
+  Result<bool> get(Family family, std::string_view key, std::string* value);
+  // Several rows of one family; a missing one is nullopt.
+  Result<std::vector<std::optional<std::string>>> get(Family family, std::span<const std::string> keys);
+  // [lower, upper); empty = open end.
+  std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower, std::string_view upper);
+
+  // Returns when everything submitted before is durable and applied.
+  void drain();
+
+  // Flushes the table and recycles the log before it.
+  Status checkpoint();
+  // Compacts the whole table.
+  Status compact();
+  Status drop_caches();
+  void resize_table_cache(uint64_t bytes);
+
+  SpaceUsage space();
+  uint64_t estimate_row_bytes(Family family, std::string_view begin, std::string_view end);
+  const Counters& counters() const;
+  // Names and values of everything worth a look: counters, slots per class, the table's own statistics.
+  std::vector<std::pair<std::string, uint64_t>> statistics();
+  std::string store_uuid() const;
+
+  // For fsck: which blocks are owned according to the log, by container. Exact after drain() while nobody submits.
+  std::map<uint32_t, BlockBitmap> owned_blocks();
+  // For fsck --repair: blocks that no row owns are free from now on. Nobody may use the store meanwhile.
+  Status free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tablestore

@@ -1,0 +1,152 @@
+#include "os/tablestore/engine/format/log_group.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "os/tablestore/engine/format/crc32c.h"
+
+namespace tablestore {
+
+static_assert(std::endian::native == std::endian::little,
+              "structs of the log are copied as they are");
+
+namespace {
+
+constexpr size_t record_header_bytes = 4 * sizeof(uint32_t);
+constexpr size_t write_bytes = 4 * sizeof(uint32_t);
+constexpr size_t free_bytes = 3 * sizeof(uint32_t);
+
+uint32_t group_crc(const LogGroupHeader& header, std::span<const std::byte> group) {
+  const uint32_t crc = crc32c(0, &header, offsetof(LogGroupHeader, crc));
+  return crc32c(crc, group.data() + sizeof(LogGroupHeader), header.payload_bytes);
+}
+
+// Reads little-endian fields and says whether they were all there.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  bool has(uint64_t bytes) const { return bytes <= bytes_.size() - at_; }
+  uint32_t u32() {
+    uint32_t value;
+    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
+    at_ += sizeof(value);
+    return value;
+  }
+  std::string_view view(size_t bytes) {
+    std::string_view v(reinterpret_cast<const char*>(bytes_.data() + at_), bytes);
+    at_ += bytes;
+    return v;
+  }
+  bool at_end() const { return at_ == bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  size_t at_ = 0;
+};
+
+Extent read_extent(Cursor& cursor) {
+  Extent extent;
+  extent.container = cursor.u32();
+  extent.block = cursor.u32();
+  extent.blocks = cursor.u32();
+  return extent;
+}
+
+}  // namespace
+
+size_t LogGroupBuilder::record_bytes(size_t row_bytes, size_t writes, size_t frees) {
+  return record_header_bytes + writes * write_bytes + frees * free_bytes + row_bytes;
+}
+
+void LogGroupBuilder::begin(size_t payload_estimate) {
+  const size_t wanted = round_up_to_block(sizeof(LogGroupHeader) + payload_estimate);
+  if (memory_.size() < wanted) memory_ = BlockMemory(wanted);
+  used_ = sizeof(LogGroupHeader);
+  transactions_ = 0;
+}
+
+void LogGroupBuilder::append(const void* data, size_t bytes) {
+  if (used_ + bytes > memory_.size()) {
+    BlockMemory bigger(std::max<size_t>(memory_.size() * 2, used_ + bytes));
+    std::memcpy(bigger.data(), memory_.data(), used_);
+    memory_ = std::move(bigger);
+  }
+  std::memcpy(memory_.data() + used_, data, bytes);
+  used_ += bytes;
+}
+
+void LogGroupBuilder::add(uint32_t row_count, std::string_view rows,
+                          std::span<const LoggedWrite> writes, std::span<const Extent> frees) {
+  const uint32_t head[4] = {row_count, uint32_t(rows.size()), uint32_t(writes.size()),
+                            uint32_t(frees.size())};
+  append(head, sizeof(head));
+  for (const LoggedWrite& w : writes) {
+    const uint32_t fields[4] = {w.extent.container, w.extent.block, w.extent.blocks, w.checksum};
+    append(fields, sizeof(fields));
+  }
+  for (const Extent& e : frees) {
+    const uint32_t fields[3] = {e.container, e.block, e.blocks};
+    append(fields, sizeof(fields));
+  }
+  append(rows.data(), rows.size());
+  ++transactions_;
+}
+
+std::span<const std::byte> LogGroupBuilder::finish(LogGroupHeader header) {
+  std::memcpy(header.magic, LogGroupHeader::expected_magic, sizeof(header.magic));
+  header.transactions = transactions_;
+  header.payload_bytes = uint32_t(payload_bytes());
+  header.reserved = 0;
+  header.crc = group_crc(header, memory_.span());
+  crc_ = header.crc;
+  std::memcpy(memory_.data(), &header, sizeof(header));
+  const size_t total = header.total_bytes();
+  std::memset(memory_.data() + used_, 0, total - used_);
+  return memory_.span().first(total);
+}
+
+std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, const StoreUuid& uuid,
+                                           uint64_t position) {
+  LogGroupHeader header;
+  if (block.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, block.data(), sizeof(header));
+  if (std::memcmp(header.magic, LogGroupHeader::expected_magic, sizeof(header.magic)) != 0 ||
+      std::memcmp(header.store_uuid, uuid.data(), uuid.size()) != 0 || header.position != position)
+    return std::nullopt;
+  return header;
+}
+
+bool crc_matches(const LogGroupHeader& header, std::span<const std::byte> group) {
+  return group.size() >= sizeof(header) + uint64_t(header.payload_bytes) &&
+         group_crc(header, group) == header.crc;
+}
+
+Result<std::vector<LogRecord>> parse_records(const LogGroupHeader& header,
+                                             std::span<const std::byte> group) {
+  const Status damaged(EIO, "log group at position " + std::to_string(header.position) +
+                                ": records do not fit its payload");
+  Cursor cursor(group.subspan(sizeof(header), header.payload_bytes));
+  std::vector<LogRecord> records;
+  for (uint32_t i = 0; i < header.transactions; ++i) {
+    if (!cursor.has(record_header_bytes)) return damaged;
+    LogRecord record;
+    record.row_count = cursor.u32();
+    const uint64_t row_bytes = cursor.u32();
+    const uint64_t writes = cursor.u32();
+    const uint64_t frees = cursor.u32();
+    if (!cursor.has(writes * write_bytes + frees * free_bytes + row_bytes)) return damaged;
+    for (uint64_t w = 0; w < writes; ++w) {
+      LoggedWrite write;
+      write.extent = read_extent(cursor);
+      write.checksum = cursor.u32();
+      record.writes.push_back(write);
+    }
+    for (uint64_t f = 0; f < frees; ++f) record.frees.push_back(read_extent(cursor));
+    record.rows = cursor.view(row_bytes);
+    records.push_back(std::move(record));
+  }
+  if (!cursor.at_end()) return damaged;
+  return records;
+}
+
+}  // namespace tablestore

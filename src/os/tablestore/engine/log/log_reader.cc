@@ -1,0 +1,85 @@
+#include "os/tablestore/engine/log/log_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tablestore {
+
+std::string LogPosition::encode() const {
+  std::string row;
+  auto append = [&row](const auto& field) {
+    row.append(reinterpret_cast<const char*>(&field), sizeof(field));
+  };
+  append(position);
+  append(next_lsn);
+  append(epoch);
+  append(previous_crc);
+  return row;
+}
+
+std::optional<LogPosition> LogPosition::decode(std::string_view row) {
+  LogPosition p;
+  if (row.size() != 3 * sizeof(uint64_t) + sizeof(uint32_t)) return std::nullopt;
+  std::memcpy(&p.position, row.data(), 8);
+  std::memcpy(&p.next_lsn, row.data() + 8, 8);
+  std::memcpy(&p.epoch, row.data() + 16, 8);
+  std::memcpy(&p.previous_crc, row.data() + 24, 4);
+  return p;
+}
+
+// False: no intact group lies there.
+Result<bool> LogReader::read_group(uint64_t position, LogGroup* group) {
+  BlockMemory first(block_bytes);
+  if (auto s = ring_.read(position, first.span()); !s.ok()) return s;
+  const auto header = parse_header(first.span(), uuid_, position);
+  if (!header || header->total_bytes() > ring_.capacity_bytes()) return false;
+  BlockMemory memory(header->total_bytes());
+  std::memcpy(memory.data(), first.data(), block_bytes);
+  if (auto s = ring_.read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())
+    return s;
+  if (!crc_matches(*header, memory.span())) return false;
+  group->header = *header;
+  group->memory = std::move(memory);
+  return true;
+}
+
+Result<std::optional<LogGroup>> LogReader::next() {
+  LogGroup group;
+  if (at_.position - start_position_ + block_bytes > ring_.capacity_bytes())
+    return std::optional<LogGroup>();
+  auto found = read_group(at_.position, &group);
+  if (!found.ok()) return found.status();
+  const LogGroupHeader& h = group.header;
+  const bool begins_epoch = h.flags & LogGroupHeader::begins_epoch;
+  const bool epoch_fits = begins_epoch ? h.epoch > at_.epoch : h.epoch == at_.epoch;
+  if (!*found || !epoch_fits || h.previous_crc != at_.previous_crc || h.first_lsn != at_.next_lsn)
+    return std::optional<LogGroup>();
+  auto records = parse_records(h, group.memory.span());
+  if (!records.ok()) return records.status();
+  group.records = records.take();
+  at_.position += h.total_bytes();
+  at_.next_lsn += h.transactions;
+  at_.epoch = h.epoch;
+  at_.previous_crc = h.crc;
+  return std::optional<LogGroup>(std::move(group));
+}
+
+Status LogReader::expect_end(uint64_t window_bytes) {
+  const uint64_t lap_end = start_position_ + ring_.capacity_bytes();
+  const uint64_t end = std::min(lap_end, at_.position + window_bytes);
+  for (uint64_t p = at_.position + block_bytes; p + block_bytes <= end; p += block_bytes) {
+    LogGroup group;
+    auto found = read_group(p, &group);
+    if (!found.ok()) return found.status();
+    if (!*found || group.header.epoch < at_.epoch) continue;
+    if (group.header.watermark >= at_.next_lsn)
+      return Status(EIO, "log damaged at position " + std::to_string(at_.position) + " (" +
+                             ring_.file(at_.position).path() + "): transaction " +
+                             std::to_string(at_.next_lsn) +
+                             " was durable and cannot be read; this store lost writes: do not "
+                             "start it, recover its data from replicas");
+  }
+  return {};
+}
+
+}  // namespace tablestore

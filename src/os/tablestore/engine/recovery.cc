@@ -1,0 +1,239 @@
+#include "os/tablestore/engine/recovery.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "os/tablestore/engine/commit/commit_lane.h"
+#include "os/tablestore/engine/format/crc32c.h"
+
+namespace tablestore {
+
+namespace {
+
+// How far behind the log's end to look for proof that it should have gone on.
+constexpr uint64_t damage_window_bytes = 16 << 20;
+
+class Recovery {
+ public:
+  explicit Recovery(RecoveryParts parts) : parts_(parts) {}
+  Result<RecoveredLog> run();
+
+ private:
+  Status load_checkpoint();
+  Status load_allocation_rows();
+  Status read_log();
+  Result<bool> data_is_there(const LogGroup& group);
+  Status judge();
+  Status replay();
+  Status replay_rows(const LogGroup& group);
+  Status checkpoint_if_log_is_filling(RecoveredLog* log);
+  Status begin_epoch(RecoveredLog* log);
+
+  RecoveryParts parts_;
+  LogPosition start_;
+  uint64_t applied_lsn_ = 0;
+  std::vector<LogGroup> groups_;
+  LogPosition end_;      // after the last group that is kept
+};
+
+Status damaged_row(const std::string& which) {
+  return Status(EIO, "table: row " + which +
+                         " is missing or damaged; this store cannot be opened: recover its data "
+                         "from replicas");
+}
+
+Status Recovery::load_checkpoint() {
+  std::string row;
+  auto found = parts_.table.get(Family::super, engine_rows::log_start(), &row);
+  if (!found.ok()) return found.status();
+  const auto start = LogPosition::decode(row);
+  if (!*found || !start) return damaged_row("log_start");
+  start_ = *start;
+  row.clear();
+  found = parts_.table.get(Family::super, engine_rows::applied(), &row);
+  if (!found.ok()) return found.status();
+  if (*found) {
+    if (row.size() != sizeof(applied_lsn_)) return damaged_row("applied");
+    std::memcpy(&applied_lsn_, row.data(), sizeof(applied_lsn_));
+  }
+  return load_allocation_rows();
+}
+
+Status Recovery::load_allocation_rows() {
+  const std::string begin(engine_rows::allocation_prefix);
+  std::string end = begin;
+  ++end.back();
+  auto rows = parts_.table.iterate(Family::super, begin, end);
+  for (rows->seek_to_first(); rows->valid(); rows->next()) {
+    const std::string_view key = rows->key(), value = rows->value();
+    if (key.size() != begin.size() + 4 || value.size() % 8 != 1) return damaged_row("alloc");
+    uint32_t container = 0;
+    for (char c : key.substr(begin.size())) container = container << 8 | uint8_t(c);
+    BlockBitmap bitmap(uint32_t(value.size() - 1) * 8);
+    std::memcpy(bitmap.words().data(), value.data() + 1, value.size() - 1);
+    parts_.containers.allocator().load(container, bitmap);
+  }
+  return rows->status();
+}
+
+Status Recovery::read_log() {
+  LogReader reader(parts_.log, parts_.store_uuid, start_);
+  for (;;) {
+    auto group = reader.next();
+    if (!group.ok()) return group.status();
+    if (!*group) break;
+    groups_.push_back(std::move(**group));
+  }
+  if (auto s = reader.expect_end(damage_window_bytes); !s.ok()) return s;
+  end_ = reader.position();
+  if (applied_lsn_ >= end_.next_lsn)
+    return Status(EIO, "log damaged: it ends before transaction " +
+                           std::to_string(end_.next_lsn) + " at position " +
+                           std::to_string(end_.position) + " (" +
+                           parts_.log.file(end_.position).path() +
+                           "), but the table has transactions up to " +
+                           std::to_string(applied_lsn_) + "; recover its data from replicas");
+  return {};
+}
+
+// EIO: a block cannot be read, so that nobody can say whether the group happened.
+Result<bool> Recovery::data_is_there(const LogGroup& group) {
+  for (const LogRecord& record : group.records) {
+    for (const LoggedWrite& w : record.writes) {
+      if (!parts_.containers.exists(w.extent.container)) return false;
+      BlockMemory data(w.extent.length_bytes());
+      if (auto s = parts_.containers.read(w.extent, data.span()); !s.ok()) return s;
+      std::vector<uint32_t> block_crcs;
+      const iovec iov{data.data(), data.size()};
+      crc32c_blocks({&iov, 1}, &block_crcs);
+      if (crc32c_of_blocks(block_crcs) != w.checksum) return false;
+    }
+  }
+  return true;
+}
+
+Status Recovery::judge() {
+  uint64_t watermark = applied_lsn_;
+  for (const LogGroup& g : groups_) watermark = std::max(watermark, g.header.watermark);
+  LogPosition at = start_;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const LogGroupHeader& h = groups_[i].header;
+    if (h.transactions > 0 && h.last_lsn() > watermark) {
+      auto there = data_is_there(groups_[i]);
+      if (!there.ok()) return there.status();
+      if (!*there) {
+        parts_.reporter.log(Reporter::Level::info,
+                            "recovery: transaction " + std::to_string(h.first_lsn) +
+                                " was not finished when the store stopped; the log ends before it");
+        groups_.resize(i);
+        break;
+      }
+    }
+    at.position = h.position + h.total_bytes();
+    at.next_lsn = h.first_lsn + h.transactions;
+    at.epoch = h.epoch;
+    at.previous_crc = h.crc;
+  }
+  end_ = at;
+  return {};
+}
+
+Status Recovery::replay_rows(const LogGroup& group) {
+  RowBatch batch;
+  for (const LogRecord& record : group.records) batch.append(record.row_count, record.rows);
+  const uint64_t lsn = group.header.last_lsn();
+  std::string row;
+  RowWriter(row).put(Family::super, engine_rows::applied(),
+                     {reinterpret_cast<const char*>(&lsn), sizeof(lsn)});
+  batch.append(1, row);
+  std::string rep = batch.take();
+  return parts_.table.apply(&rep);
+}
+
+Status Recovery::replay() {
+  Allocator& allocator = parts_.containers.allocator();
+  for (const LogGroup& group : groups_) {
+    for (const LogRecord& record : group.records) {
+      for (const LoggedWrite& w : record.writes) allocator.mark_durable(w.extent);
+      for (const Extent& e : record.frees) allocator.mark_freed(e);
+    }
+    ++parts_.counters.recovered_groups;
+    parts_.counters.recovered_transactions += group.header.transactions;
+  }
+  if (auto s = allocator.finish_recovery(); !s.ok()) return s;
+  for (const LogGroup& group : groups_) {
+    if (group.header.transactions == 0 || group.header.last_lsn() <= applied_lsn_) continue;
+    assert(group.header.first_lsn > applied_lsn_);  // the table holds whole groups
+    if (auto s = replay_rows(group); !s.ok()) return s;
+  }
+  return {};
+}
+
+// A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
+Status Recovery::checkpoint_if_log_is_filling(RecoveredLog* log) {
+  log->head = end_;
+  log->tail = start_.position;
+  if (end_.position - start_.position <= parts_.log.capacity_bytes() / 2) return {};
+  std::string rows;
+  RowWriter writer(rows);
+  uint32_t count = 1;
+  for (const auto& state : parts_.containers.allocator().take_dirty()) {
+    engine_rows::write_allocation(writer, state);
+    ++count;
+  }
+  writer.put(Family::super, engine_rows::log_start(), end_.encode());
+  RowBatch batch;
+  batch.append(count, rows);
+  std::string rep = batch.take();
+  if (auto s = parts_.table.apply(&rep); !s.ok()) return s;
+  if (auto s = parts_.table.flush(); !s.ok()) return s;
+  log->tail = end_.position;
+  return {};
+}
+
+Status Recovery::begin_epoch(RecoveredLog* log) {
+  LogGroupBuilder builder;
+  builder.begin(0);
+  LogGroupHeader header{};
+  std::ranges::copy(parts_.store_uuid, header.store_uuid);
+  header.epoch = log->head.epoch + 1;
+  header.position = log->head.position;
+  header.first_lsn = log->head.next_lsn;
+  header.watermark = log->head.next_lsn - 1;
+  header.previous_crc = log->head.previous_crc;
+  header.flags = LogGroupHeader::begins_epoch;
+  const auto group = builder.finish(header);
+  if (auto s = parts_.log.write(header.position, group); !s.ok()) return s;
+  if (auto s = parts_.log.file(header.position).flush(); !s.ok()) return s;
+  log->head.position += group.size();
+  log->head.epoch = header.epoch;
+  log->head.previous_crc = builder.crc();
+  return {};
+}
+
+Result<RecoveredLog> Recovery::run() {
+  RecoveredLog log;
+  if (auto s = load_checkpoint(); !s.ok()) return s;
+  if (auto s = read_log(); !s.ok()) return s;
+  if (auto s = judge(); !s.ok()) return s;
+  if (auto s = replay(); !s.ok()) return s;
+  if (auto s = checkpoint_if_log_is_filling(&log); !s.ok()) return s;
+  if (auto s = begin_epoch(&log); !s.ok()) return s;
+  return log;
+}
+
+}  // namespace
+
+Status format_recovery_rows(Table& table) {
+  std::string row;
+  RowWriter(row).put(Family::super, engine_rows::log_start(), LogPosition{}.encode());
+  RowBatch batch;
+  batch.append(1, row);
+  std::string rep = batch.take();
+  if (auto s = table.apply(&rep); !s.ok()) return s;
+  return table.flush();
+}
+
+Result<RecoveredLog> recover(RecoveryParts parts) { return Recovery(parts).run(); }
+
+}  // namespace tablestore

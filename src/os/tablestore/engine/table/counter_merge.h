@@ -1,0 +1,16 @@
+// The merge operator of Family::super: rows of little-endian int64 counters, added up.
+#pragma once
+
+#include <memory>
+
+namespace rocksdb {
+class MergeOperator;
+}
+
+namespace tablestore {
+
+// Rows of different lengths add up to the longer one; missing counters are zero. An operand that is no array
+// of int64 makes the read of that row fail as corrupt.
+std::shared_ptr<rocksdb::MergeOperator> make_counter_merge();
+
+}  // namespace tablestore

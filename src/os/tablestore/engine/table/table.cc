@@ -1,0 +1,258 @@
+#include "os/tablestore/engine/table/table.h"
+
+#include <array>
+
+#include "os/tablestore/engine/table/counter_merge.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/statistics.h"
+#include "rocksdb/table.h"
+#include "rocksdb/write_batch.h"
+
+namespace tablestore {
+
+namespace {
+
+constexpr std::array<const char*, families> family_names = {"default", "object", "data", "omap"};
+
+rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
+
+Status to_status(const rocksdb::Status& s, const std::string& doing) {
+  if (s.ok()) return {};
+  const int code = s.IsNoSpace() ? ENOSPC : s.IsInvalidArgument() ? EINVAL : EIO;
+  return Status(code, "table: " + doing + ": " + s.ToString());
+}
+
+rocksdb::DBOptions db_options(rocksdb::Env* env) {
+  rocksdb::DBOptions o;
+  o.env = env;
+  o.atomic_flush = true;
+  o.avoid_flush_during_shutdown = true;
+  o.max_background_jobs = 2;
+  o.max_open_files = 1000;
+  o.keep_log_file_num = 4;
+  o.max_log_file_size = 16 << 20;
+  o.use_direct_reads = true;
+  o.use_direct_io_for_flush_and_compaction = true;
+  o.enable_pipelined_write = false;
+  o.allow_mmap_reads = false;
+  o.track_and_verify_wals_in_manifest = false;
+  o.statistics = rocksdb::CreateDBStatistics();
+  o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  return o;
+}
+
+rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& options,
+                                            const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions o;
+  o.write_buffer_size = options.memtable_bytes;
+  o.max_write_buffer_number = 4;
+  o.compression = rocksdb::kLZ4Compression;
+  o.level_compaction_dynamic_level_bytes = true;
+  o.level0_file_num_compaction_trigger = 4;
+  o.max_bytes_for_level_base = 4 * options.memtable_bytes;
+  if (family == Family::super) o.merge_operator = make_counter_merge();
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.format_version = 5;
+  table.block_size = 4096;
+  o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return o;
+}
+
+class TableIterator : public RowIterator {
+ public:
+  TableIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family, std::string_view lower,
+                std::string_view upper)
+      : lower_(lower), upper_(upper), lower_slice_(lower_), upper_slice_(upper_) {
+    rocksdb::ReadOptions o;
+    if (!lower_.empty()) o.iterate_lower_bound = &lower_slice_;
+    if (!upper_.empty()) o.iterate_upper_bound = &upper_slice_;
+    iterator_.reset(db.NewIterator(o, family));
+  }
+  void seek(std::string_view key) override { iterator_->Seek(slice(key)); }
+  void seek_to_first() override { iterator_->SeekToFirst(); }
+  bool valid() const override { return iterator_->Valid(); }
+  void next() override { iterator_->Next(); }
+  std::string_view key() const override { return iterator_->key().ToStringView(); }
+  std::string_view value() const override { return iterator_->value().ToStringView(); }
+  Status status() const override { return to_status(iterator_->status(), "iterate"); }
+
+ private:
+  const std::string lower_, upper_;
+  const rocksdb::Slice lower_slice_, upper_slice_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+Status open_database(Disk& disk, const TableOptions& options, bool create,
+                     const std::shared_ptr<rocksdb::Cache>& cache, rocksdb::Env* env,
+                     std::unique_ptr<rocksdb::DB>* db,
+                     std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
+  rocksdb::DBOptions base = db_options(env);
+  base.create_if_missing = create;
+  base.create_missing_column_families = create;
+  base.error_if_exists = create;
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (unsigned f = 0; f < families; ++f) {
+    rocksdb::Options all(base, family_options(Family(f), options, cache));
+    if (!options.option_string.empty()) {
+      rocksdb::Options parsed;
+      const auto s = rocksdb::GetOptionsFromString(all, options.option_string, &parsed);
+      if (!s.ok()) return to_status(s, "tablestore_table_options \"" + options.option_string + "\"");
+      all = parsed;
+    }
+    all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
+    all.avoid_flush_during_shutdown = true;
+    if (f == 0) base = rocksdb::DBOptions(all);
+    descriptors.emplace_back(family_names[f], rocksdb::ColumnFamilyOptions(all));
+  }
+  rocksdb::DB* raw = nullptr;
+  const auto s = rocksdb::DB::Open(base, disk.table_path("table"), descriptors, handles, &raw);
+  db->reset(raw);
+  return to_status(s, "open " + disk.table_path("table"));
+}
+
+}  // namespace
+
+Table::Table() = default;
+
+Table::~Table() {
+  if (!db_) return;
+  rocksdb::CancelAllBackgroundWork(db_.get(), true);
+  for (auto* h : handles_) db_->DestroyColumnFamilyHandle(h);
+  db_->Close().PermitUncheckedError();
+}
+
+Status Table::format(Disk& disk, const TableOptions& options) {
+  Table table;
+  if (auto s = disk.make_dir("table"); !s.ok()) return s;
+  table.env_ = rocksdb::NewCompositeEnv(disk.table_fs());
+  table.cache_ = rocksdb::NewLRUCache(8 << 20);
+  if (auto s = open_database(disk, options, true, table.cache_, table.env_.get(), &table.db_,
+                             &table.handles_);
+      !s.ok())
+    return s;
+  return disk.sync_dir("table");
+}
+
+Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options) {
+  std::unique_ptr<Table> table(new Table());
+  table->env_ = rocksdb::NewCompositeEnv(disk.table_fs());
+  table->cache_ = rocksdb::NewLRUCache(options.cache_bytes);
+  if (auto s = open_database(disk, options, false, table->cache_, table->env_.get(), &table->db_,
+                             &table->handles_);
+      !s.ok())
+    return s;
+  return table;
+}
+
+Status Table::apply(std::string* batch) {
+  rocksdb::WriteBatch rows(std::move(*batch));
+  rocksdb::WriteOptions o;
+  o.disableWAL = true;
+  const Status s = to_status(db_->Write(o, &rows), "apply");
+  if (!s.ok()) *batch = rows.Data();
+  return s;
+}
+
+Result<bool> Table::get(Family family, std::string_view key, std::string* value) {
+  rocksdb::PinnableSlice pinned;
+  const auto s = db_->Get(rocksdb::ReadOptions(), handle(family), slice(key), &pinned);
+  if (s.IsNotFound()) return false;
+  if (!s.ok()) return to_status(s, std::string("read a row of ") + family_names[size_t(family)]);
+  value->assign(pinned.data(), pinned.size());
+  return true;
+}
+
+Result<std::vector<std::optional<std::string>>> Table::get(Family family,
+                                                           std::span<const std::string> keys) {
+  std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> values(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  db_->MultiGet(rocksdb::ReadOptions(), handle(family), keys.size(), slices.data(), values.data(),
+                statuses.data());
+  std::vector<std::optional<std::string>> rows(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok())
+      rows[i] = values[i].ToString();
+    else if (!statuses[i].IsNotFound())
+      return to_status(statuses[i], std::string("read rows of ") + family_names[size_t(family)]);
+  }
+  return rows;
+}
+
+std::unique_ptr<RowIterator> Table::iterate(Family family, std::string_view lower,
+                                            std::string_view upper) {
+  return std::make_unique<TableIterator>(*db_, handle(family), lower, upper);
+}
+
+Status Table::flush() {
+  rocksdb::FlushOptions o;
+  o.wait = true;
+  o.allow_write_stall = true;
+  return to_status(db_->Flush(o, handles_), "flush");
+}
+
+Status Table::compact() {
+  for (auto* h : handles_) {
+    const auto s = db_->CompactRange(rocksdb::CompactRangeOptions(), h, nullptr, nullptr);
+    if (!s.ok()) return to_status(s, "compact");
+  }
+  return {};
+}
+
+void Table::drop_caches() { cache_->EraseUnRefEntries(); }
+void Table::resize_cache(uint64_t bytes) { cache_->SetCapacity(bytes); }
+void Table::resume() { db_->Resume().PermitUncheckedError(); }
+
+uint64_t Table::file_bytes() {
+  uint64_t sum = 0;
+  for (auto* h : handles_) {
+    uint64_t bytes = 0;
+    if (db_->GetIntProperty(h, rocksdb::DB::Properties::kTotalSstFilesSize, &bytes)) sum += bytes;
+  }
+  return sum;
+}
+
+uint64_t Table::memory_bytes() {
+  uint64_t bytes = 0;
+  db_->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+  return bytes;
+}
+
+uint64_t Table::estimate_bytes(Family family, std::string_view begin, std::string_view end) {
+  const rocksdb::Range range(slice(begin), slice(end));
+  rocksdb::SizeApproximationOptions o;
+  o.include_memtables = true;
+  uint64_t bytes = 0;
+  db_->GetApproximateSizes(o, handle(family), &range, 1, &bytes).PermitUncheckedError();
+  return bytes;
+}
+
+void Table::add_statistics(std::vector<std::pair<std::string, uint64_t>>* out) {
+  out->emplace_back("table_file_bytes", file_bytes());
+  out->emplace_back("table_memtable_bytes", memory_bytes());
+  out->emplace_back("table_cache_bytes", cache_->GetUsage());
+  const std::pair<const char*, const std::string*> properties[] = {
+      {"table_pending_compaction_bytes",
+       &rocksdb::DB::Properties::kEstimatePendingCompactionBytes},
+      {"table_keys_estimated", &rocksdb::DB::Properties::kEstimateNumKeys},
+  };
+  for (const auto& [name, property] : properties) {
+    uint64_t value = 0;
+    db_->GetAggregatedIntProperty(*property, &value);
+    out->emplace_back(name, value);
+  }
+  const auto stats = db_->GetOptions().statistics;
+  if (!stats) return;
+  out->emplace_back("table_flushed_bytes", stats->getTickerCount(rocksdb::FLUSH_WRITE_BYTES));
+  out->emplace_back("table_compacted_bytes", stats->getTickerCount(rocksdb::COMPACT_WRITE_BYTES));
+}
+
+}  // namespace tablestore

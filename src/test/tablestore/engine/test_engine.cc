@@ -1,0 +1,451 @@
+// The engine as its user sees it: commits, order, crashes, refusals.
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "engine_fixture.h"
+
+namespace tablestore {
+namespace {
+
+class EngineTest : public EngineFixture {};
+
+// Notes the order of what happens to it.
+class NotingTxn : public Txn {
+ public:
+  explicit NotingTxn(std::vector<std::string>* notes, std::string name)
+      : notes_(notes), name_(std::move(name)) {}
+  void durable() noexcept override { notes_->push_back("durable " + name_); }
+  void applied() noexcept override { notes_->push_back("applied " + name_); }
+
+ private:
+  std::vector<std::string>* notes_;
+  std::string name_;
+};
+
+uint64_t owned(Engine& engine) {
+  uint64_t blocks = 0;
+  for (const auto& [container, bitmap] : engine.owned_blocks()) blocks += bitmap.count();
+  return blocks;
+}
+
+TEST_F(EngineTest, RowsAndDataSurviveACrash) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::object, "a", "1");
+  txn->put(Family::omap, "b", "2");
+  const Written w = write(*txn, 40, 7);
+  commit(txn);
+  crash_and_open();
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  EXPECT_EQ(get(Family::omap, "b"), "2");
+  EXPECT_EQ(get(Family::data, "a"), std::nullopt);
+  expect_data(w.extents, 7);
+  EXPECT_EQ(owned(*engine), 40u);
+  EXPECT_EQ(engine->counters().recovered_transactions, 2u);  // and drain's marker
+}
+
+TEST_F(EngineTest, ACleanCloseLeavesNothingToReplay) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::object, "a", "1");
+  const Written w = write(*txn, 5, 7);
+  commit(txn);
+  close_and_open();
+  EXPECT_EQ(engine->counters().recovered_groups, 0u);
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  expect_data(w.extents, 7);
+}
+
+TEST_F(EngineTest, DataIsReadBackWhileItIsInFlight) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 300, 3);
+  expect_data(w.extents, 3);
+  commit(txn);
+  expect_data(w.extents, 3);
+}
+
+TEST_F(EngineTest, ChecksumsAreThoseOfTheBlocks) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 3, 3);
+  EXPECT_EQ(w.checksums.size(), 3u);
+  EXPECT_NE(w.checksums[0], w.checksums[1]);
+  commit(txn);
+}
+
+TEST_F(EngineTest, LaterRowsOfATransactionWin) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  for (int i = 0; i < 10; ++i) txn->put(Family::omap, "k" + std::to_string(i), "old");
+  txn->erase_range(Family::omap, "k2", "k5");
+  txn->put(Family::omap, "k3", "new");
+  txn->erase(Family::omap, "k9");
+  const int64_t deltas[] = {5, -1};
+  txn->add("P", deltas);
+  txn->add("P", deltas);
+  commit(txn);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(get(Family::omap, "k2"), std::nullopt);
+    EXPECT_EQ(get(Family::omap, "k3"), "new");
+    EXPECT_EQ(get(Family::omap, "k5"), "old");
+    EXPECT_EQ(get(Family::omap, "k9"), std::nullopt);
+    const auto row = get(Family::super, "P");
+    ASSERT_TRUE(row && row->size() == 16);
+    int64_t sums[2];
+    std::memcpy(sums, row->data(), 16);
+    EXPECT_EQ(sums[0], 10);  // also after recovery: counters are applied exactly once
+    EXPECT_EQ(sums[1], -2);
+    crash_and_open();
+  }
+}
+
+TEST_F(EngineTest, CallbacksComeInLogOrderAndDurableBeforeApplied) {
+  format();
+  open();
+  std::vector<std::string> notes;
+  for (int i = 0; i < 50; ++i) {
+    auto txn = std::make_shared<NotingTxn>(&notes, std::to_string(i));
+    txn->put(Family::object, "k", std::to_string(i));
+    engine->submit(txn);
+  }
+  engine->drain();
+  ASSERT_EQ(notes.size(), 100u);
+  int durable = 0, applied = 0;
+  for (const std::string& n : notes) {
+    if (n == "durable " + std::to_string(durable)) ++durable;
+    else if (n == "applied " + std::to_string(applied)) ++applied;
+    else FAIL() << n;
+    EXPECT_GE(durable, applied);
+  }
+  EXPECT_EQ(get(Family::object, "k"), "49");
+}
+
+TEST_F(EngineTest, OneFlushPerGroupOnceSpaceIsPrepared) {
+  options.prepare_bytes_per_second = 4ull << 30;
+  format();
+  open();
+  auto first = std::make_shared<Txn>();
+  write(*first, 1, 0);
+  commit(first);
+  // The preparer writes ahead in a class that is in use: wait until it has.
+  for (int i = 0; i < 500 && engine->counters().prepared_bytes < (4u << 20); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_GE(engine->counters().prepared_bytes, 4u << 20);
+  const uint64_t flushes = engine->counters().flushes, groups = engine->counters().groups;
+  for (int i = 0; i < 20; ++i) {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::object, "k", "v");
+    write(*txn, 1, uint64_t(i));
+    commit(txn);
+  }
+  EXPECT_GE(engine->counters().groups - groups, 20u);
+  EXPECT_EQ(engine->counters().flushes - flushes, engine->counters().groups - groups);
+}
+
+TEST_F(EngineTest, AFirstTouchFlushesItsContainerToo) {
+  options.prepare_bytes_per_second = 0;
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  write(*txn, 1, 0);
+  commit(txn);
+  EXPECT_GE(engine->counters().container_flushes, 1u);
+  EXPECT_EQ(engine->counters().flushes,
+            engine->counters().groups + engine->counters().container_flushes);
+}
+
+TEST_F(EngineTest, FreedSlotsAreHandedOutAgain) {
+  options.capacity_bytes = 64 << 20;
+  format();
+  open();
+  const uint64_t before = engine->space().available_bytes;
+  for (int round = 0; round < 20; ++round) {
+    auto txn = std::make_shared<Txn>();
+    const Written w = write(*txn, 2048, uint64_t(round));  // 8 MiB
+    commit(txn);
+    expect_data(w.extents, uint64_t(round));
+    auto freeing = std::make_shared<Txn>();
+    for (const Extent& e : w.extents) freeing->free(e);
+    commit(freeing);
+  }
+  EXPECT_EQ(owned(*engine), 0u);
+  EXPECT_EQ(engine->space().available_bytes, before);
+}
+
+TEST_F(EngineTest, PartsOfASlotCanBeFreed) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 16, 1);
+  ASSERT_EQ(w.extents.size(), 1u);
+  commit(txn);
+  auto freeing = std::make_shared<Txn>();
+  freeing->free({w.extents[0].container, w.extents[0].block + 3, 5});
+  commit(freeing);
+  crash_and_open();
+  EXPECT_EQ(owned(*engine), 11u);
+}
+
+TEST_F(EngineTest, AnAbandonedTransactionGivesItsSlotsBack) {
+  format();
+  open();
+  const uint64_t before = engine->space().available_bytes;
+  Txn txn;
+  write(txn, 100, 1);
+  engine->abandon(txn);
+  EXPECT_EQ(engine->space().available_bytes, before);
+  engine->drain();
+  EXPECT_EQ(owned(*engine), 0u);
+}
+
+TEST_F(EngineTest, ReservationsSayNoSpaceInTimeAndTakeNothing) {
+  options.capacity_bytes = 64 << 20;
+  format();
+  open();
+  const uint64_t available = engine->space().available_bytes;
+  EXPECT_EQ(engine->reserve(available + block_bytes).code(), ENOSPC);
+  ASSERT_TRUE(engine->reserve(available).ok());
+  EXPECT_EQ(engine->reserve(block_bytes).code(), ENOSPC);
+  engine->unreserve(available);
+  EXPECT_TRUE(engine->reserve(available).ok());
+  engine->unreserve(available);
+}
+
+TEST_F(EngineTest, AllThatWasPromisedCanBeWrittenAndDeletedWhenFull) {
+  options.capacity_bytes = 64 << 20;
+  format();
+  open();
+  std::vector<Written> all;
+  uint64_t seed = 0;
+  for (uint64_t blocks = 700; blocks > 0;) {
+    if (!engine->reserve(blocks * block_bytes).ok()) {
+      blocks /= 2;
+      continue;
+    }
+    engine->unreserve(blocks * block_bytes);
+    auto txn = std::make_shared<Txn>();
+    all.push_back(write(*txn, blocks, seed++));
+    engine->submit(txn);
+  }
+  engine->drain();
+  EXPECT_EQ(engine->space().available_bytes, 0u);
+  for (size_t i = 0; i < all.size(); ++i) expect_data(all[i].extents, i);
+  auto freeing = std::make_shared<Txn>();
+  for (const Written& w : all)
+    for (const Extent& e : w.extents) freeing->free(e);
+  commit(freeing);
+  EXPECT_EQ(owned(*engine), 0u);
+  EXPECT_TRUE(engine->reserve(32 << 20).ok());
+}
+
+TEST_F(EngineTest, TheLogIsRecycledManyTimesOver) {
+  format();
+  open();
+  const std::string value(100000, 'v');
+  for (int i = 0; i < 500; ++i) {  // 50 MB through a log of 8 MiB
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "k" + std::to_string(i % 50), value + std::to_string(i));
+    engine->submit(txn);
+  }
+  engine->drain();
+  EXPECT_GT(engine->counters().checkpoints, 3u);
+  crash_and_open();
+  for (int i = 450; i < 500; ++i)
+    EXPECT_EQ(get(Family::data, "k" + std::to_string(i % 50)), value + std::to_string(i));
+}
+
+TEST_F(EngineTest, CrashAfterCrashDoesNotFillTheLog) {
+  format();
+  open();
+  for (int i = 0; i < 40; ++i) {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "k", std::string(300000, 'a' + char(i % 26)));
+    engine->submit(txn);
+    engine->drain();
+    crash_and_open();
+    ASSERT_EQ(get(Family::data, "k"), std::string(300000, 'a' + char(i % 26)));
+  }
+}
+
+TEST_F(EngineTest, WhatWasNotSubmittedDoesNotHappen) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::object, "a", "1");
+  commit(txn);
+  Txn lost;
+  lost.put(Family::object, "a", "2");
+  write(lost, 10, 1);
+  engine->abandon(lost);
+  crash_and_open();
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  EXPECT_EQ(owned(*engine), 0u);
+}
+
+// Changes bytes of a container behind the engine's back.
+void poke(const std::string& directory, const Extent& e, const void* bytes, size_t n) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory + "/containers")) {
+    if (entry.path().filename() != std::to_string(e.container)) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(std::streamoff(e.offset_bytes()));
+    file.write(static_cast<const char*>(bytes), std::streamsize(n));
+    ASSERT_TRUE(file.good());
+  }
+}
+
+// Waits for itself, without the markers of drain(), whose groups would vouch for what was before.
+class AwaitedTxn : public Txn {
+ public:
+  void applied() noexcept override { applied_ = true; }
+  void wait() const {
+    while (!applied_) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool> applied_ = false;
+};
+
+TEST_F(EngineTest, DataThatALaterGroupVouchesForIsNotJudgedAgain) {
+  format();
+  open();
+  auto first = std::make_shared<AwaitedTxn>();
+  first->put(Family::object, "a", "1");
+  const Written w = write(*first, 1, 2);
+  engine->submit(first);
+  first->wait();
+  auto second = std::make_shared<AwaitedTxn>();
+  second->put(Family::object, "b", "2");
+  engine->submit(second);
+  second->wait();
+  engine.reset();
+  // As if the slot had been freed and written anew since: recovery must not take that for a torn group.
+  poke(directory, w.extents.at(0), "damage", 6);
+  open();
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  EXPECT_EQ(get(Family::object, "b"), "2");
+}
+
+TEST_F(EngineTest, AnUnfinishedLastGroupIsCutOffForGood) {
+  format();
+  open();
+  auto first = std::make_shared<Txn>();
+  first->put(Family::object, "a", "1");
+  commit(first);
+  auto last = std::make_shared<AwaitedTxn>();
+  last->put(Family::object, "a", "2");
+  const Written w = write(*last, 1, 9);
+  engine->submit(last);
+  last->wait();
+  engine.reset();
+  // As if the data had not reached the disk before the power went.
+  poke(directory, w.extents.at(0), "torn", 4);
+  open();
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  EXPECT_EQ(owned(*engine), 0u);
+  engine.reset();
+  // The data turns up after all: the group must not come back.
+  const auto data = make_data(1, 9);
+  poke(directory, w.extents.at(0), data->data(), data->size());
+  open();
+  EXPECT_EQ(get(Family::object, "a"), "1");
+  EXPECT_EQ(owned(*engine), 0u);
+}
+
+TEST_F(EngineTest, IsRefusedWhileItIsOpen) {
+  format();
+  open();
+  auto other_disk = open_disk();
+  auto other = Engine::open(*other_disk, options);
+  EXPECT_EQ(other.status().code(), EBUSY) << other.status().what();
+}
+
+TEST_F(EngineTest, RefusesWhatIsNoStoreOrAnotherOrTwice) {
+  EXPECT_EQ(Engine::open(*disk, options).status().code(), ENOENT);
+  format();
+  EXPECT_EQ(Engine::format(*disk, options).code(), EEXIST);
+  options.store_uuid = "another store!!!";
+  EXPECT_EQ(Engine::open(*disk, options).status().code(), EINVAL);
+}
+
+TEST_F(EngineTest, AMissingContainerIsNamed) {
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 1, 1);
+  commit(txn);
+  ASSERT_TRUE(engine->close().ok());
+  engine.reset();
+  std::filesystem::remove_all(directory + "/containers/00");
+  std::filesystem::create_directory(directory + "/containers/00");
+  auto opened = Engine::open(*disk, options);
+  EXPECT_EQ(opened.status().code(), EIO);
+  EXPECT_NE(opened.status().what().find(std::to_string(w.extents[0].container)),
+            std::string::npos)
+      << opened.status().what();
+}
+
+TEST_F(EngineTest, ABarrierIsPassedByNothing) {
+  options.small_data_bytes = 0;
+  format();
+  open();
+  std::vector<std::string> notes;
+  int sequencers[3];
+  for (int round = 0; round < 20; ++round) {
+    auto large = std::make_shared<NotingTxn>(&notes, "large" + std::to_string(round));
+    large->sequencer = &sequencers[0];
+    write(*large, 1024, uint64_t(round));
+    auto barrier = std::make_shared<NotingTxn>(&notes, "barrier" + std::to_string(round));
+    barrier->sequencer = &sequencers[1];
+    barrier->barrier = true;
+    auto after = std::make_shared<NotingTxn>(&notes, "after" + std::to_string(round));
+    after->sequencer = &sequencers[2];
+    engine->submit(large);
+    engine->submit(barrier);
+    engine->submit(after);
+  }
+  engine->drain();
+  std::vector<std::string> durable;
+  for (const std::string& n : notes)
+    if (n.starts_with("durable")) durable.push_back(n.substr(8));
+  ASSERT_EQ(durable.size(), 60u);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(durable[size_t(round) * 3], "large" + std::to_string(round));
+    EXPECT_EQ(durable[size_t(round) * 3 + 1], "barrier" + std::to_string(round));
+    EXPECT_EQ(durable[size_t(round) * 3 + 2], "after" + std::to_string(round));
+  }
+}
+
+TEST_F(EngineTest, ManyThreadsWriteAndReadAtOnce) {
+  format();
+  open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([this, t] {
+      std::vector<Written> mine;
+      for (int i = 0; i < 40; ++i) {
+        auto txn = std::make_shared<Txn>();
+        txn->sequencer = &threads[size_t(t)];
+        txn->put(Family::object, std::to_string(t) + "/" + std::to_string(i), "v");
+        mine.push_back(write(*txn, 1 + uint64_t(i) % 70, uint64_t(t * 1000 + i)));
+        engine->submit(txn);
+        expect_data(mine.back().extents, uint64_t(t * 1000 + i));
+      }
+      engine->drain();
+      for (int i = 0; i < 40; ++i) expect_data(mine[size_t(i)].extents, uint64_t(t * 1000 + i));
+    });
+  }
+  for (auto& t : threads) t.join();
+  crash_and_open();
+  for (int t = 0; t < 8; ++t)
+    EXPECT_EQ(get(Family::object, std::to_string(t) + "/39"), "v");
+}
+
+}  // namespace
+}  // namespace tablestore

@@ -1,0 +1,206 @@
+// The log's bytes, its ring, and what the reader accepts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine_fixture.h"
+#include "os/tablestore/engine/log/log_reader.h"
+
+namespace tablestore {
+namespace {
+
+constexpr uint64_t segment_bytes = 1 << 20;
+constexpr uint64_t log_bytes = 4 << 20;
+constexpr StoreUuid uuid = {1, 2, 3};
+
+class LogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory = make_test_directory("log");
+    auto opened = open_file_disk(directory, {});
+    ASSERT_TRUE(opened.ok()) << opened.status().what();
+    disk = opened.take();
+    ASSERT_TRUE(LogRing::format(*disk, log_bytes, segment_bytes).ok());
+    auto r = LogRing::open(*disk, log_bytes, segment_bytes);
+    ASSERT_TRUE(r.ok()) << r.status().what();
+    ring = r.take();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+
+  // Appends a group of `transactions` records with rows of `row_bytes` each at `at`, and moves `at`.
+  LogGroupHeader append(LogPosition& at, uint32_t transactions, size_t row_bytes,
+                        uint32_t flags = 0, uint64_t watermark = 0) {
+    LogGroupBuilder builder;
+    builder.begin(transactions * (row_bytes + 64));
+    for (uint32_t i = 0; i < transactions; ++i) {
+      const std::string rows(row_bytes, char('a' + i % 26));
+      const LoggedWrite write{{i, 2, 3}, 4};
+      const Extent freed{5, i, 7};
+      builder.add(1, rows, {&write, 1}, {&freed, 1});
+    }
+    LogGroupHeader header{};
+    std::ranges::copy(uuid, header.store_uuid);
+    header.epoch = flags & LogGroupHeader::begins_epoch ? ++at.epoch : at.epoch;
+    header.position = at.position;
+    header.first_lsn = at.next_lsn;
+    header.previous_crc = at.previous_crc;
+    header.watermark = watermark;
+    header.flags = flags;
+    const auto bytes = builder.finish(header);
+    EXPECT_TRUE(ring->write(at.position, bytes).ok());
+    at.position += bytes.size();
+    at.next_lsn += transactions;
+    at.previous_crc = builder.crc();
+    return header;
+  }
+  // How many groups a reader finds from `start` on.
+  size_t count(const LogPosition& start) {
+    LogReader reader(*ring, uuid, start);
+    for (size_t n = 0;; ++n) {
+      auto group = reader.next();
+      EXPECT_TRUE(group.ok()) << group.status().what();
+      if (!*group) {
+        end_status = reader.expect_end(log_bytes);
+        return n;
+      }
+    }
+  }
+  void flip(uint64_t position, size_t byte) {
+    BlockMemory block(block_bytes);
+    const uint64_t start = (position + byte) / block_bytes * block_bytes;
+    ASSERT_TRUE(ring->read(start, block.span()).ok());
+    block.data()[(position + byte) % block_bytes] ^= std::byte{0x40};
+    ASSERT_TRUE(ring->write(start, block.span()).ok());
+  }
+
+  std::string directory;
+  std::unique_ptr<Disk> disk;
+  std::unique_ptr<LogRing> ring;
+  Status end_status;
+};
+
+TEST_F(LogTest, AFreshLogIsEmpty) { EXPECT_EQ(count({}), 0u); }
+
+TEST_F(LogTest, GroupsAreReadBackAsWritten) {
+  LogPosition at;
+  append(at, 3, 100);
+  append(at, 1, 9000);
+  LogReader reader(*ring, uuid, {});
+  auto first = reader.next();
+  ASSERT_TRUE(first.ok() && *first);
+  const auto& records = (*first)->records;
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].rows, std::string(100, 'b'));
+  EXPECT_EQ(records[2].writes.at(0).extent, (Extent{2, 2, 3}));
+  EXPECT_EQ(records[2].writes.at(0).checksum, 4u);
+  EXPECT_EQ(records[1].frees.at(0), (Extent{5, 1, 7}));
+  auto second = reader.next();
+  ASSERT_TRUE(second.ok() && *second);
+  EXPECT_EQ((*second)->header.first_lsn, 4u);
+  EXPECT_EQ((*second)->records[0].rows.size(), 9000u);
+  EXPECT_EQ(reader.position().position, at.position);
+  EXPECT_EQ(reader.position().previous_crc, at.previous_crc);
+}
+
+TEST_F(LogTest, AGroupMayCrossSegmentsAndTheRingsEnd) {
+  LogPosition at;
+  at.position = 3 * segment_bytes - 2 * block_bytes;
+  const LogPosition start = at;
+  append(at, 1, 5 * block_bytes);  // crosses into the last segment
+  append(at, 1, segment_bytes);    // crosses the end of the ring
+  append(at, 2, 10);
+  EXPECT_EQ(count(start), 3u);
+}
+
+TEST_F(LogTest, AnyFlippedByteEndsTheLogThere) {
+  LogPosition at;
+  append(at, 1, 50);
+  const LogPosition second = at;
+  append(at, 2, 5000);
+  append(at, 1, 50);
+  for (size_t byte : {0u, 8u, 24u, 32u, 40u, 56u, 60u, 64u, 76u, 80u, 100u, 4095u, 4096u, 9000u}) {
+    flip(second.position, byte);
+    EXPECT_EQ(count({}), 1u) << "byte " << byte;
+    flip(second.position, byte);
+  }
+  EXPECT_EQ(count({}), 3u);
+}
+
+TEST_F(LogTest, AStaleGroupOfAnEarlierLapDoesNotParse) {
+  LogPosition at;
+  while (at.position < log_bytes) append(at, 1, 30000);
+  const LogPosition second_lap = at;
+  append(at, 1, 30000);
+  EXPECT_EQ(count(second_lap), 1u);
+}
+
+TEST_F(LogTest, GroupsOfAnEarlierEpochDoNotFollowTheBeginningOfANewOne) {
+  LogPosition at;
+  append(at, 1, 50);
+  LogPosition cut = at;
+  append(at, 1, 50);
+  append(at, 1, 50);
+  append(cut, 0, 0, LogGroupHeader::begins_epoch);
+  EXPECT_EQ(count({}), 2u);
+  append(cut, 1, 50);
+  EXPECT_EQ(count({}), 3u);
+}
+
+TEST_F(LogTest, AnotherStoresGroupDoesNotParse) {
+  LogPosition at;
+  append(at, 1, 50);
+  LogReader reader(*ring, StoreUuid{9}, {});
+  auto group = reader.next();
+  ASSERT_TRUE(group.ok());
+  EXPECT_FALSE(*group);
+}
+
+TEST_F(LogTest, DamageBeforeADurableGroupIsReported) {
+  LogPosition at;
+  append(at, 1, 50);
+  const LogPosition second = at;
+  append(at, 1, 50);
+  append(at, 1, 50, 0, 2);  // says that transaction 2 was durable
+  EXPECT_EQ(count({}), 3u);
+  EXPECT_TRUE(end_status.ok());
+  flip(second.position, 85);
+  EXPECT_EQ(count({}), 1u);
+  EXPECT_EQ(end_status.code(), EIO);
+}
+
+TEST_F(LogTest, TornGroupsThatNothingVouchesForAreNoDamage) {
+  LogPosition at;
+  append(at, 1, 50);
+  const LogPosition second = at;
+  append(at, 1, 50, 0, 1);
+  append(at, 1, 50, 0, 1);
+  flip(second.position, 85);
+  EXPECT_EQ(count({}), 1u);
+  EXPECT_TRUE(end_status.ok()) << end_status.what();
+}
+
+TEST_F(LogTest, ARecordThatDoesNotFitIsAnErrorNotACrash) {
+  // A group whose crc is right and whose records lie.
+  BlockMemory memory(block_bytes);
+  memory.zero();
+  LogGroupHeader header{};
+  header.transactions = 1;
+  header.payload_bytes = 32;
+  const uint32_t lies[4] = {1, 0xFFFFFFFF, 0x7FFFFFFF, 3};
+  std::memcpy(memory.data() + sizeof(header), lies, sizeof(lies));
+  auto records = parse_records(header, memory.span());
+  EXPECT_EQ(records.status().code(), EIO);
+}
+
+TEST_F(LogTest, AMissingOrShortSegmentIsNamed) {
+  ring.reset();
+  std::filesystem::resize_file(directory + "/log/2", segment_bytes - block_bytes);
+  auto r = LogRing::open(*disk, log_bytes, segment_bytes);
+  EXPECT_EQ(r.status().code(), EIO);
+  EXPECT_NE(r.status().what().find("log/2"), std::string::npos) << r.status().what();
+  std::filesystem::remove(directory + "/log/2");
+  EXPECT_FALSE(LogRing::open(*disk, log_bytes, segment_bytes).ok());
+}
+
+}  // namespace
+}  // namespace tablestore
