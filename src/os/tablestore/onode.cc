@@ -1,0 +1,247 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "os/tablestore/onode.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "include/ceph_assert.h"
+#include "os/tablestore/row_codec.h"
+
+namespace tablestore {
+
+namespace {
+
+constexpr uint8_t segment_version = 1;
+constexpr uint8_t segment_compat = 1;
+constexpr uint8_t onode_version = 1;
+constexpr uint8_t onode_compat = 1;
+
+constexpr uint8_t flag_inline_data = 1;
+constexpr uint8_t flag_has_omap = 2;
+
+constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
+/// More than any object has: the limit keeps a damaged count from taking all memory.
+constexpr uint64_t segments_max = uint64_t(1) << 24;
+
+std::string_view view_of(const ceph::buffer::ptr& p)
+{
+  return p.length() ? std::string_view(p.c_str(), p.length()) : std::string_view();
+}
+
+void encode_extents(const std::vector<MappedExtent>& extents, RowWriter& out)
+{
+  out.varint(extents.size());
+  uint32_t position = 0;
+  for (const MappedExtent& e : extents) {
+    ceph_assert(e.checksums.size() == e.physical.blocks);
+    ceph_assert(e.logical_block >= position && e.logical_end() <= segment_span_blocks);
+    out.varint(e.logical_block - position);
+    out.varint(uint64_t(e.physical.blocks) << 1 | (e.shared ? 1 : 0));
+    out.varint(e.physical.container);
+    out.varint(e.physical.block);
+    if (e.shared) {
+      out.varint(e.physical.block - e.slot_block);
+    }
+    for (uint32_t checksum : e.checksums) {
+      out.u32(checksum);
+    }
+    position = e.logical_end();
+  }
+}
+
+std::vector<MappedExtent> decode_extents(RowReader& in)
+{
+  std::vector<MappedExtent> extents(in.varint_up_to(segment_span_blocks));
+  uint32_t position = 0;
+  for (MappedExtent& e : extents) {
+    e.logical_block = position + in.varint_up_to(segment_span_blocks - position);
+    const uint64_t blocks_and_shared = in.varint();
+    const uint64_t blocks = blocks_and_shared >> 1;
+    if (blocks == 0 || blocks > segment_span_blocks - e.logical_block) {
+      throw_malformed("extent reaches beyond its segment");
+    }
+    e.physical.blocks = blocks;
+    e.physical.container = in.varint_up_to(u32_max);
+    e.physical.block = in.varint_up_to(u32_max - blocks);
+    e.shared = blocks_and_shared & 1;
+    if (e.shared) {
+      e.slot_block = e.physical.block - in.varint_up_to(e.physical.block);
+    }
+    e.checksums.resize(blocks);
+    for (uint32_t& checksum : e.checksums) {
+      checksum = in.u32();
+    }
+    position = e.logical_end();
+  }
+  return extents;
+}
+
+void encode_bits(const std::vector<bool>& bits, RowWriter& out)
+{
+  out.varint(bits.size());
+  for (size_t i = 0; i < bits.size(); i += 8) {
+    uint8_t byte = 0;
+    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j) {
+      byte |= (bits[j] ? 1 : 0) << (j - i);
+    }
+    out.u8(byte);
+  }
+}
+
+std::vector<bool> decode_bits(RowReader& in)
+{
+  std::vector<bool> bits(in.varint_up_to(segments_max));
+  for (size_t i = 0; i < bits.size(); i += 8) {
+    const uint8_t byte = in.u8();
+    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j) {
+      bits[j] = byte >> (j - i) & 1;
+    }
+  }
+  return bits;
+}
+
+}  // namespace
+
+MappedExtent MappedExtent::slice(uint32_t first, uint32_t blocks) const
+{
+  ceph_assert(first + blocks <= physical.blocks);
+  MappedExtent part;
+  part.logical_block = logical_block + first;
+  part.physical = Extent{physical.container, physical.block + first, blocks};
+  part.shared = shared;
+  part.slot_block = slot_block;
+  part.checksums.assign(checksums.begin() + first, checksums.begin() + first + blocks);
+  return part;
+}
+
+void Segment::punch(uint32_t first, uint32_t end, std::vector<MappedExtent>* removed)
+{
+  auto from = std::find_if(extents.begin(), extents.end(),
+                           [first](const MappedExtent& e) { return e.logical_end() > first; });
+  auto to = std::find_if(from, extents.end(),
+                         [end](const MappedExtent& e) { return e.logical_block >= end; });
+  if (from == to) {
+    return;
+  }
+  std::vector<MappedExtent> kept;
+  for (auto e = from; e != to; ++e) {
+    const uint32_t cut_first = std::max(e->logical_block, first);
+    const uint32_t cut_end = std::min(e->logical_end(), end);
+    if (cut_first > e->logical_block) {
+      kept.push_back(e->slice(0, cut_first - e->logical_block));
+    }
+    if (cut_end < e->logical_end()) {
+      kept.push_back(e->slice(cut_end - e->logical_block, e->logical_end() - cut_end));
+    }
+    removed->push_back(e->slice(cut_first - e->logical_block, cut_end - cut_first));
+  }
+  extents.insert(extents.erase(from, to), std::make_move_iterator(kept.begin()),
+                 std::make_move_iterator(kept.end()));
+  dirty = true;
+}
+
+void Segment::insert(MappedExtent e)
+{
+  auto next = std::find_if(extents.begin(), extents.end(), [&e](const MappedExtent& other) {
+    return other.logical_block >= e.logical_block;
+  });
+  ceph_assert(e.logical_end() <= segment_span_blocks);
+  ceph_assert(next == extents.end() || e.logical_end() <= next->logical_block);
+  ceph_assert(next == extents.begin() || std::prev(next)->logical_end() <= e.logical_block);
+  extents.insert(next, std::move(e));
+  dirty = true;
+}
+
+void Segment::encode(ceph::buffer::list& bl) const
+{
+  RowWriter out;
+  encode_extents(extents, out);
+  out.finish(segment_version, segment_compat, bl);
+}
+
+void Segment::decode(ceph::buffer::list::const_iterator& p)
+{
+  ceph::buffer::ptr raw;
+  auto peek = p;
+  peek.copy_shallow(peek.get_remaining(), raw);
+  RowReader in(segment_version, view_of(raw));
+  extents = decode_extents(in);
+  p += in.frame_bytes();
+}
+
+void Onode::set_segment_present(uint32_t index, bool present)
+{
+  if (present) {
+    if (index >= segments_present.size()) {
+      segments_present.resize(index + 1);
+    }
+    segments_present[index] = true;
+    return;
+  }
+  if (index < segments_present.size()) {
+    segments_present[index] = false;
+  }
+  while (!segments_present.empty() && !segments_present.back()) {
+    segments_present.pop_back();
+  }
+}
+
+void Onode::encode(ceph::buffer::list& bl) const
+{
+  RowWriter out;
+  out.varint(nid);
+  out.varint(size);
+  out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0));
+  if (inline_data) {
+    out.u32(inline_checksum);
+  }
+  out.signed_varint(omap_pool);
+  out.varint(alloc_hint_flags);
+  out.varint(expected_object_size);
+  out.varint(expected_write_size);
+  encode_bits(segments_present, out);
+  out.varint(attrs.size());
+  for (const auto& [name, value] : attrs) {
+    out.varint(name.size());
+    out.bytes(name);
+    out.varint(value.length());
+    out.bytes(view_of(value));
+  }
+  if (embeds_segment() && has_segment(0)) {
+    encode_extents(segments.at(0).extents, out);
+  }
+  out.finish(onode_version, onode_compat, bl);
+}
+
+void Onode::decode(const ceph::buffer::list& bl)
+{
+  ceph::buffer::ptr raw;
+  bl.begin().copy_shallow(bl.length(), raw);
+  RowReader in(onode_version, view_of(raw));
+  nid = in.varint();
+  size = in.varint();
+  const uint8_t flags = in.u8();
+  inline_data = flags & flag_inline_data;
+  has_omap = flags & flag_has_omap;
+  inline_checksum = inline_data ? in.u32() : 0;
+  omap_pool = in.signed_varint();
+  alloc_hint_flags = in.varint_up_to(u32_max);
+  expected_object_size = in.varint_up_to(u32_max);
+  expected_write_size = in.varint_up_to(u32_max);
+  segments_present = decode_bits(in);
+  attrs.clear();
+  for (uint64_t left = in.varint(); left > 0; --left) {
+    const std::string_view name = in.bytes(in.varint());
+    const std::string_view value = in.bytes(in.varint());
+    attrs.emplace(name, ceph::buffer::copy(value.data(), value.size()));
+  }
+  segments.clear();
+  if (embeds_segment() && has_segment(0)) {
+    segments[0].extents = decode_extents(in);
+  }
+  inline_has_row = inline_data;
+}
+
+}  // namespace tablestore

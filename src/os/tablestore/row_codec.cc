@@ -1,0 +1,132 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "os/tablestore/row_codec.h"
+
+#include "common/error_code.h"
+#include "os/tablestore/engine/format/crc32c.h"
+
+namespace tablestore {
+
+namespace {
+
+constexpr size_t checksum_bytes = sizeof(uint32_t);
+
+void append_varint(uint64_t value, std::string* out)
+{
+  while (value >= 0x80) {
+    out->push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+void append_u32(uint32_t value, std::string* out)
+{
+  for (int shift = 0; shift < 32; shift += 8) {
+    out->push_back(static_cast<char>(value >> shift));
+  }
+}
+
+}  // namespace
+
+void throw_malformed(const char* what)
+{
+  throw ceph::buffer::malformed_input(what);
+}
+
+void RowWriter::varint(uint64_t value)
+{
+  append_varint(value, &body);
+}
+
+void RowWriter::signed_varint(int64_t value)
+{
+  varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
+}
+
+void RowWriter::u32(uint32_t value)
+{
+  append_u32(value, &body);
+}
+
+void RowWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl) const
+{
+  std::string frame;
+  frame.reserve(body.size() + 16);
+  frame.push_back(static_cast<char>(version));
+  frame.push_back(static_cast<char>(compat));
+  append_varint(body.size(), &frame);
+  frame.append(body);
+  append_u32(crc32c(0, frame.data(), frame.size()), &frame);
+  bl.append(frame);
+}
+
+RowReader::RowReader(uint8_t version_known, std::string_view row) : rest(row)
+{
+  version_found = u8();
+  const uint8_t compat = u8();
+  const uint64_t body_length = varint();
+  const size_t head_length = row.size() - rest.size();
+  const std::string_view body = bytes(body_length);
+  const uint32_t expected = u32();
+  if (crc32c(0, row.data(), head_length + body_length) != expected) {
+    throw_malformed("checksum of the row does not match");
+  }
+  // After the checksum: a damaged version is damage, not a newer store.
+  if (compat > version_known) {
+    throw_malformed("row was written by a newer version");
+  }
+  frame_length = head_length + body_length + checksum_bytes;
+  rest = body;
+}
+
+uint64_t RowReader::varint()
+{
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const uint8_t byte = u8();
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (!(byte & 0x80)) {
+      return value;
+    }
+  }
+  throw_malformed("integer too long");
+}
+
+uint64_t RowReader::varint_up_to(uint64_t limit)
+{
+  const uint64_t value = varint();
+  if (value > limit) {
+    throw_malformed("integer out of range");
+  }
+  return value;
+}
+
+int64_t RowReader::signed_varint()
+{
+  const uint64_t value = varint();
+  return static_cast<int64_t>(value >> 1 ^ (~(value & 1) + 1));
+}
+
+uint32_t RowReader::u32()
+{
+  const std::string_view raw = bytes(4);
+  uint32_t value = 0;
+  for (int i = 3; i >= 0; --i) {
+    value = value << 8 | static_cast<uint8_t>(raw[i]);
+  }
+  return value;
+}
+
+std::string_view RowReader::bytes(uint64_t length)
+{
+  if (length > rest.size()) {
+    throw_malformed("row ends too early");
+  }
+  const std::string_view taken = rest.substr(0, length);
+  rest.remove_prefix(length);
+  return taken;
+}
+
+}  // namespace tablestore

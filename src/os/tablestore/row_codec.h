@@ -1,0 +1,63 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "include/buffer.h"
+
+namespace tablestore {
+
+/// The frame around the value of a row:
+///
+///   version(u8) compat(u8) varint body length, body, crc32c(u32) of all before
+///
+/// `compat` is the oldest version whose reader understands the body; a reader skips what newer versions
+/// append. The checksum catches what the table's own block checksums cannot: a value
+/// that was damaged before it reached the table. Integers in the body are varints (7 bits a byte, least
+/// significant first), fixed ones are little endian.
+class RowWriter {
+ public:
+  void varint(uint64_t value);
+  /// Small for small absolute values.
+  void signed_varint(int64_t value);
+  void u8(uint8_t value) { body.push_back(static_cast<char>(value)); }
+  void u32(uint32_t value);
+  void bytes(std::string_view value) { body.append(value); }
+  /// Appends the framed body to `bl`.
+  void finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl) const;
+
+ private:
+  std::string body;
+};
+
+/// Reads a frame that RowWriter made. Everything throws ceph::buffer::malformed_input where the
+/// bytes are not such, be they too short, damaged, or of a version that is too new.
+class RowReader {
+ public:
+  /// Takes the frame at the front of `row`.
+  RowReader(uint8_t version_known, std::string_view row);
+  uint64_t varint();
+  /// A varint that must not exceed `limit`.
+  uint64_t varint_up_to(uint64_t limit);
+  int64_t signed_varint();
+  uint8_t u8() { return static_cast<uint8_t>(bytes(1).front()); }
+  uint32_t u32();
+  /// A view into the row.
+  std::string_view bytes(uint64_t length);
+  uint8_t version() const { return version_found; }
+  /// What the frame took of the row.
+  size_t frame_bytes() const { return frame_length; }
+
+ private:
+  std::string_view rest;
+  uint8_t version_found = 0;
+  size_t frame_length = 0;
+};
+
+[[noreturn]] void throw_malformed(const char* what);
+
+}  // namespace tablestore
