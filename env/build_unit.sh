@@ -3,6 +3,8 @@
 # plain, address or thread; each has a build tree of its own under /unit.
 set -euo pipefail
 variant=$1
+exec 8>"/unit/$variant.lock"   # one build at a time in a build tree
+flock 8
 sanitize=$variant
 [ "$variant" != plain ] || sanitize=
 [ -e "/unit/$variant/build.ninja" ] || cmake -G Ninja -S /tablestore -B "/unit/$variant" \

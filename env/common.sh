@@ -15,7 +15,7 @@ STAMPS=$CACHE/stamps
 
 SUITE=forky                 # the Debian release that carries Ceph 20.2
 CEPH_SERIES=20.2
-FREE_GIB_WANTED=15
+DISK_GIB=15                 # what all of it takes, about
 
 say()  { printf '%s\n' "$*" >&2; }
 die()  { printf 'run: %s\n' "$*" >&2; exit 1; }
@@ -38,10 +38,11 @@ prepare_cache() {
     "$CCACHE" "$DOWNLOADS" || die "cannot write to $CACHE; set TABLESTORE_CACHE to a directory that can be written"
 }
 
-check_space() { # GIB
-  local free
-  free=$(df --output=avail -BG "$CACHE" | tail -1 | tr -dc 0-9)
-  [ "$free" -ge "$1" ] || die "only $free GiB free under $CACHE, $1 GiB needed: free some space or set TABLESTORE_CACHE to another disk, then run the same command again"
+check_space() {
+  local free wanted=2
+  [ -e "$STAMPS/source" ] || wanted=$DISK_GIB
+  free=$(df --output=avail -B1G "$CACHE" | tail -n 1 | tr -dc 0-9)
+  [ "$free" -ge "$wanted" ] || die "only $free GiB free under $CACHE, $wanted GiB needed: free some space or set TABLESTORE_CACHE to a directory on another disk, then run the same command again"
 }
 
 # need SETUP: has SETUP's steps done. One at a time: a second run waits for the
@@ -55,15 +56,20 @@ need() {
     say "another run is setting up in $CACHE; waiting for it"
     flock 9
   fi
+  check_space
   "$1"
   exec 9>&-
 }
+
+scratch=   # a directory of the running test's
+remove_scratch() { [ -z "$scratch" ] || rm -rf --one-file-system "$scratch"; scratch=; }
 
 current_step= step_pid= progress_pid=
 interrupted() {
   trap - INT TERM
   end_group "$step_pid"
   end_group "$progress_pid"
+  remove_scratch
   say ""
   say "run: interrupted${current_step:+ in step '$current_step'}; run the same command again and it continues there"
   exit 130
@@ -117,7 +123,9 @@ end_group() { # PID
 # Turns the commonest causes into one line that says what to do.
 explain_failure() { # NAME LOG
   local again="then run the same command again, it continues with step '$1'"
-  if grep -qi 'no space left on device' "$2"; then
+  if grep -q '^MISSING: ' "$2"; then
+    die "step '$1': install $(sed -n 's/^MISSING: //p' "$2") on this machine, $again"
+  elif grep -qi 'no space left on device' "$2"; then
     die "step '$1': the disk is full: free some space under $CACHE, $again"
   elif grep -qiE 'could not resolve|temporary failure (in name|resolving)|network is unreachable|connection (refused|timed out|failed)|could not connect' "$2"; then
     die "step '$1': Debian's package servers cannot be reached: check the network (and http_proxy), $again"

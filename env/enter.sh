@@ -36,7 +36,7 @@ exec_in_env() {
   fi
   exec unshare -m --propagation private \
     bash -c "$enter_script" enter "$ROOTFS" "${binds[@]}" "${EXTRA_BINDS[@]}" -- \
-    /usr/bin/env -i HOME=/root LANG=C.UTF-8 LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" \
+    /usr/bin/env -i HOME=/tmp LANG=C.UTF-8 LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" \
     DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy="$http_proxy"} \
     ${CI:+CI="$CI"} \
     PATH=/ceph/build/ours:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

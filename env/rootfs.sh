@@ -28,7 +28,8 @@ make_base() {
 }
 
 check_tools() {
-  command -v mmdebstrap >/dev/null && return
+  ! command -v mmdebstrap >/dev/null || return 0
+  command -v apt-get >/dev/null || { echo "MISSING: mmdebstrap"; exit 1; }
   apt-get update -q
   apt-get install -y -q mmdebstrap
 }
@@ -53,14 +54,17 @@ fetch_source() {
   rm -rf "$SOURCE.new"
   mkdir "$SOURCE.new"
   tar --extract --file "$tar" --directory "$SOURCE.new" --strip-components=1
-  rm -rf "$SOURCE" "$PRISTINE"
+  rm -rf "$SOURCE" "$PRISTINE" "$STAMPS/overlay"
   mkdir -p "$PRISTINE"
   mv "$SOURCE.new" "$SOURCE"
 }
 
 setup_rootfs() {
   local base ceph deps
-  base=$(hash_of base "$SUITE" "$CACHE")
+  # A directory that somebody removed takes its stamps along.
+  [ -d "$ROOTFS" ] || rm -f "$STAMPS"/{rootfs,packages,build-deps}
+  [ -d "$SOURCE/src" ] || rm -f "$STAMPS"/{source,overlay}
+  base=$(hash_of base "$SUITE")
   ceph=$(hash_of "$base" "$CEPH_PACKAGES")
   deps=$(hash_of "$ceph" "$TOOL_PACKAGES")
   step rootfs "$base" "Debian $SUITE root file system, about 1 minute" make_base

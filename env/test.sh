@@ -68,9 +68,11 @@ run_gtest() {
   local name=$1 log=$LOGS/test-$1.log status=0
   shift
   say "[$name] (log: $log)"
-  in_env bash -ec 'dir=$1; shift; rm -rf "$dir"; mkdir -p "$dir"; cd "$dir"; exec "$@"' \
-    run "/state/test-$name" "$@" </dev/null >"$log" 2>&1 || status=$?
-  rm -rf --one-file-system "${STATE:?}/test-$name"
+  scratch=$STATE/test-$name.$$
+  mkdir -p "$scratch"
+  in_env bash -ec 'cd "$1"; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
+    </dev/null >"$log" 2>&1 || status=$?
+  remove_scratch
   show_gtest "$log"
   add_counts "$name" "$status" "$(gtest_count PASSED "$log")" "$(gtest_count FAILED "$log")" \
     "$(gtest_count SKIPPED "$log")"

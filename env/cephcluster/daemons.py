@@ -50,7 +50,7 @@ class Daemon:
     def pid(self) -> int | None:
         """The process id while the daemon runs."""
         if self._child is not None:
-            self._child.poll()  # so that a dead child does not stay a zombie
+            return self._child.pid if self._child.poll() is None else None
         try:
             pid = int(self.layout.pid(self.name).read_text())
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
