@@ -1,0 +1,311 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "os/tablestore/shared_slots.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/debug.h"
+#include "common/dout.h"
+#include "include/ceph_assert.h"
+#include "os/tablestore/keys.h"
+#include "os/tablestore/row_codec.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.shared_slots "
+
+namespace tablestore {
+
+namespace {
+
+constexpr uint8_t shared_slot_version = 1;
+constexpr uint8_t shared_slot_compat = 1;
+constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
+constexpr size_t trim_at_least = 4096;
+
+}  // namespace
+
+void SharedSlot::split_at(uint32_t block)
+{
+  auto p = runs.upper_bound(block);
+  if (p == runs.begin()) {
+    return;
+  }
+  --p;
+  const uint32_t end = p->first + p->second.blocks;
+  if (p->first == block || end <= block) {
+    return;
+  }
+  runs.emplace_hint(std::next(p), block, Run{end - block, p->second.references});
+  p->second.blocks = block - p->first;
+}
+
+bool SharedSlot::covered(uint32_t block, uint32_t blocks, uint32_t references_min) const
+{
+  auto p = runs.upper_bound(block);
+  if (p == runs.begin()) {
+    return false;
+  }
+  --p;
+  const uint32_t end = block + blocks;
+  for (; block < end; ++p) {
+    if (p == runs.end() || p->first > block || p->first + p->second.blocks <= block ||
+        p->second.references < references_min) {
+      return false;
+    }
+    block = p->first + p->second.blocks;
+  }
+  return true;
+}
+
+void SharedSlot::merge_neighbours()
+{
+  for (auto p = runs.begin(); p != runs.end();) {
+    auto next = std::next(p);
+    if (next != runs.end() && p->first + p->second.blocks == next->first &&
+        p->second.references == next->second.references) {
+      p->second.blocks += next->second.blocks;
+      runs.erase(next);
+    } else {
+      p = next;
+    }
+  }
+}
+
+bool SharedSlot::add_reference(uint32_t block, uint32_t blocks)
+{
+  if (!covered(block, blocks, 1)) {
+    return false;
+  }
+  split_at(block);
+  split_at(block + blocks);
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+    ++p->second.references;
+  }
+  merge_neighbours();
+  return true;
+}
+
+bool SharedSlot::drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed)
+{
+  if (!covered(block, blocks, 1)) {
+    return false;
+  }
+  split_at(block);
+  split_at(block + blocks);
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+    --p->second.references;
+  }
+  take_free(freed);
+  merge_neighbours();
+  return true;
+}
+
+void SharedSlot::take_free(std::vector<Extent>* freed)
+{
+  const bool in_use = std::any_of(runs.begin(), runs.end(),
+                                  [](const auto& r) { return r.second.references > 0; });
+  if (in_use) {
+    split_at(first_block + 1);
+  }
+  for (auto p = runs.begin(); p != runs.end();) {
+    if (p->second.references > 0 || (in_use && p->first == first_block)) {
+      ++p;
+      continue;
+    }
+    if (!freed->empty() && freed->back().container == container &&
+        freed->back().end() == p->first) {
+      freed->back().blocks += p->second.blocks;
+    } else {
+      freed->push_back(Extent{container, p->first, p->second.blocks});
+    }
+    p = runs.erase(p);
+  }
+}
+
+std::vector<Extent> SharedSlot::owned() const
+{
+  std::vector<Extent> extents;
+  for (const auto& [block, run] : runs) {
+    extents.push_back(Extent{container, block, run.blocks});
+  }
+  return extents;
+}
+
+void SharedSlot::encode(ceph::buffer::list& bl) const
+{
+  RowWriter out;
+  out.varint(runs.size());
+  uint32_t position = first_block;
+  for (const auto& [block, run] : runs) {
+    out.varint(block - position);
+    out.varint(run.blocks);
+    out.varint(run.references);
+    position = block + run.blocks;
+  }
+  out.finish(shared_slot_version, shared_slot_compat, bl);
+}
+
+void SharedSlot::decode(std::string_view row)
+{
+  RowReader in(shared_slot_version, row);
+  runs.clear();
+  uint64_t position = first_block;
+  for (uint64_t left = in.varint_up_to(largest_slot_blocks); left > 0; --left) {
+    position += in.varint_up_to(u32_max - position);
+    Run run;
+    run.blocks = in.varint_up_to(u32_max - position);
+    run.references = in.varint_up_to(u32_max);
+    if (run.blocks == 0) {
+      throw_malformed("empty run of a shared slot");
+    }
+    runs.emplace(position, run);
+    position += run.blocks;
+  }
+  if (runs.empty() || runs.begin()->first != first_block) {
+    throw_malformed("shared slot without its first block");
+  }
+}
+
+SharedSlots::SharedSlots(CephContext* cct, Engine& engine) : cct(cct), engine(engine) {}
+
+SharedSlotRef SharedSlots::create(const Extent& extent)
+{
+  auto slot = std::make_shared<SharedSlot>();
+  slot->container = extent.container;
+  slot->first_block = extent.block;
+  std::lock_guard l{mutex};
+  if (slots.size() >= trim_at) {
+    trim_locked();
+  }
+  // One of this name that is still pinned is a dead one, empty: the blocks were handed out again.
+  SharedSlotRef& entry = slots[name_of(extent.container, extent.block)];
+  ceph_assert(!entry || entry->runs.empty());
+  entry = slot;
+  return slot;
+}
+
+SharedSlotRef SharedSlots::load(uint32_t container, uint32_t first_block)
+{
+  const uint64_t name = name_of(container, first_block);
+  {
+    std::lock_guard l{mutex};
+    if (auto p = slots.find(name); p != slots.end()) {
+      return p->second;
+    }
+  }
+  auto slot = std::make_shared<SharedSlot>();
+  slot->container = container;
+  slot->first_block = first_block;
+  std::string row;
+  const Result<bool> found = engine.get(Family::super, shared_slot_key(container, first_block), &row);
+  if (!found.ok()) {
+    derr << "cannot read the row of the shared slot at container " << container << " block "
+         << first_block << ": " << found.status().what() << dendl;
+    return nullptr;
+  }
+  if (!*found) {
+    derr << "the row of the shared slot at container " << container << " block " << first_block
+         << " is missing, run ceph-tablestore-tool fsck" << dendl;
+    return nullptr;
+  }
+  try {
+    slot->decode(row);
+  } catch (const ceph::buffer::error& e) {
+    derr << "the row of the shared slot at container " << container << " block " << first_block
+         << " is damaged, run ceph-tablestore-tool fsck: " << e.what() << dendl;
+    return nullptr;
+  }
+  std::lock_guard l{mutex};
+  if (slots.size() >= trim_at) {
+    trim_locked();
+  }
+  return slots.try_emplace(name, slot).first->second;
+}
+
+int SharedSlots::share(TxnContext& txc, MappedExtent& e, const Extent& part)
+{
+  ceph_assert(part.container == e.physical.container && part.block >= e.physical.block &&
+              part.end() <= e.physical.end());
+  SharedSlotRef slot;
+  if (e.shared) {
+    slot = load(e.physical.container, e.slot_block);
+    if (!slot) {
+      return -EIO;
+    }
+    txc.dirty(slot);
+  } else {
+    slot = create(e.physical);
+    txc.dirty(slot);
+    slot->runs.emplace(e.physical.block, SharedSlot::Run{e.physical.blocks, 1});
+    e.shared = true;
+    e.slot_block = e.physical.block;
+  }
+  if (!slot->add_reference(part.block, part.blocks)) {
+    derr << "the shared slot at container " << slot->container << " block " << slot->first_block
+         << " does not hold blocks " << part.block << "~" << part.blocks
+         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+    return -EIO;
+  }
+  return 0;
+}
+
+int SharedSlots::release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed)
+{
+  SharedSlotRef slot = load(e.physical.container, e.slot_block);
+  if (!slot) {
+    return -EIO;
+  }
+  txc.dirty(slot);
+  std::vector<Extent> lost;
+  if (!slot->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
+    derr << "the shared slot at container " << slot->container << " block " << slot->first_block
+         << " does not hold blocks " << e.physical.block << "~" << e.physical.blocks
+         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+    return -EIO;
+  }
+  for (const Extent& extent : lost) {
+    txc.free(extent);
+    freed->push_back(extent);
+  }
+  return 0;
+}
+
+void SharedSlots::write_out(TxnContext& txc, SharedSlot& slot)
+{
+  const std::string key = shared_slot_key(slot.container, slot.first_block);
+  if (slot.runs.empty()) {
+    txc.erase(Family::super, key);
+  } else {
+    ceph::buffer::list bl;
+    slot.encode(bl);
+    txc.put(Family::super, key, std::string_view(bl.c_str(), bl.length()));
+  }
+  slot.dirty = false;
+}
+
+void SharedSlots::trim()
+{
+  std::lock_guard l{mutex};
+  trim_locked();
+}
+
+void SharedSlots::trim_locked()
+{
+  // Whoever uses one under its collection's lock holds a reference besides the map's.
+  std::erase_if(slots, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->transactions_in_flight == 0;
+  });
+  trim_at = std::max(trim_at_least, slots.size() * 2);
+}
+
+uint64_t SharedSlots::count() const
+{
+  std::lock_guard l{mutex};
+  return slots.size();
+}
+
+}  // namespace tablestore
