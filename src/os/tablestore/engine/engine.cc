@@ -185,9 +185,9 @@ Status Engine::Impl::open() {
       recovered->tail);
   checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
   lane->on_log_pressure([this] { checkpointer->request(); });
-  background = std::make_unique<Background>(*containers, BackgroundOptions{
-      options.prepare_bytes_per_second, options.punch_bytes_per_second,
-      [this](const Status& s) { options.reporter.fatal("container files: " + s.what()); }});
+  background = std::make_unique<Background>(*containers, [this](const Status& error) {
+    options.reporter.fatal("container files: " + error.what());
+  });
   counters.recovery_ns = uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   return {};

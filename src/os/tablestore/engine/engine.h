@@ -3,12 +3,13 @@
 //   reserve -> Txn (rows, data, frees) -> submit -> durable() -> applied()
 //
 // A transaction's data is written at once, by the thread that builds it, to slots that nothing else
-// holds; its rows, and the checksums of its data, go into the next log group. When the log write and the
-// data writes have completed, one flush makes the group durable (SwimStore, HotStorage'18: intent log
-// with transactional checksums, in-file shadow paging). Then the rows are applied to the
+// holds; its rows, and the checksums of its data, go into the next log group. When the log write
+// and the data writes have completed, one flush makes the group durable (SwimStore, HotStorage'18:
+// intent log with transactional checksums, in-file shadow paging). Then the rows are applied to the
 // table, an LSM tree without a WAL of its own, which later checkpoints itself.
 //
-// The design and its invariants I1-I7: doc/dev/tablestore.rst. The bytes: doc/dev/tablestore-format.rst.
+// The design and its invariants I1-I7: doc/dev/tablestore.rst. The bytes:
+// doc/dev/tablestore-format.rst.
 #pragma once
 
 #include <any>
@@ -64,16 +65,17 @@ struct EngineOptions {
   uint64_t prepare_bytes_per_second = 200 << 20;
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // rows of one group, but at least one transaction
-  uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its data is in flight
+  uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
+                                           // data is in flight
   Reporter reporter;
 };
 
-// One atomic update. Built by one thread, then submitted; after that only the engine touches it until
-// applied() has returned. Derive from it to be told.
+// One atomic update. Built by one thread, then submitted; after that only the engine touches it
+// until applied() has returned. Derive from it to be told.
 //
-// Order: transactions with the same `sequencer` become durable in the order in which they were submitted. Others may
-// overtake one whose data is still in flight, but never a `barrier`: everything submitted before a
-// barrier precedes it, and everything submitted after it follows.
+// Order: transactions with the same `sequencer` become durable in the order in which they were
+// submitted. Others may overtake one whose data is still in flight, but never a `barrier`:
+// everything submitted before a barrier precedes it, and everything submitted after it follows.
 class Txn {
  public:
   Txn();
@@ -85,11 +87,13 @@ class Txn {
   void put(Family family, std::string_view key, std::string_view value);
   void erase(Family family, std::string_view key);
   void erase_range(Family family, std::string_view begin, std::string_view end);  // [begin, end)
-  // Adds to a row of little-endian int64 counters (missing = zeros; the longer of both lengths). Only Family::super.
+  // Adds to a row of little-endian int64 counters (missing = zeros; the longer of both lengths).
+  // Only Family::super.
   void add(std::string_view key, std::span<const int64_t> deltas);
 
-  // The blocks of `extent` are owned by nothing any more once this transaction is durable. No reader may be reading
-  // them, and nobody may start to. Parts of slots can be freed. The sum of all frees and writes of a block alternates.
+  // The blocks of `extent` are owned by nothing any more once this transaction is durable. No
+  // reader may be reading them, and nobody may start to. Parts of slots can be freed. The sum of
+  // all frees and writes of a block alternates.
   void free(const Extent& extent);
 
   size_t row_bytes() const;       // of its rows so far
@@ -99,7 +103,8 @@ class Txn {
   const void* sequencer = nullptr;
   bool barrier = false;
 
-  // In the commit lane's thread, in log order: must be short, must not call submit(), must not throw.
+  // In the commit lane's thread, in log order: must be short, must not call submit(), must not
+  // throw.
   virtual void durable() noexcept {}
   virtual void applied() noexcept {}  // its rows are in the table
 
@@ -142,44 +147,50 @@ struct SpaceUsage {
 // Thread-safe unless said. One Engine per directory: open() refuses a directory that is open.
 class Engine {
  public:
-  // mkfs: makes log/, table/, containers/ and, last, the label. Refuses (EEXIST) a directory that has a label.
+  // mkfs: makes log/, table/, containers/ and, last, the label. Refuses (EEXIST) a directory that
+  // has a label.
   static Status format(Disk& disk, const EngineOptions& options);
-  // Recovers: loads the last checkpoint, replays the log's tail, judges what was not durable. Errors: ENOENT (no store here),
-  // EBUSY, EINVAL (another uuid, where options.store_uuid is not empty), ENOTSUP (a newer format), EIO
-  // (damage; the line names the file). Nothing on disk is changed by an open that fails.
+  // Recovers: loads the last checkpoint, replays the log's tail, judges what was not durable.
+  // Errors: ENOENT (no store here), EBUSY, EINVAL (another uuid, where options.store_uuid is not
+  // empty), ENOTSUP (a newer format), EIO (damage; the line names the file). Nothing on disk is
+  // changed by an open that fails.
   static Result<std::unique_ptr<Engine>> open(Disk& disk, EngineOptions options);
-  // As a crash would: what was not submitted is lost, nothing else. Call close() first for an orderly end.
+  // As a crash would: what was not submitted is lost, nothing else. Call close() first for an
+  // orderly end.
   ~Engine();
   // Waits for all that was submitted, then checkpoints. No call may follow but the destructor.
   Status close();
 
-  // Promises that write() finds space for `bytes` (in whole blocks), or ENOSPC with nothing taken. May make a
-  // container file. Every write() takes from the promise of its caller; what is left is returned by unreserve().
+  // Promises that write() finds space for `bytes` (in whole blocks), or ENOSPC with nothing taken.
+  // May make a container file. Every write() takes from the promise of its caller; what is left is
+  // returned by unreserve().
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
 
-  // Takes slots for `iov` (whole blocks of aligned memory), starts to write it, and adds that to `txn`.
-  // Returns the extents in order, and in `checksums` the crc32c of each block. `keep_alive` owns the
-  // memory and is dropped when nobody needs it. The data can be read back at once.
+  // Takes slots for `iov` (whole blocks of aligned memory), starts to write it, and adds that to
+  // `txn`. Returns the extents in order, and in `checksums` the crc32c of each block. `keep_alive`
+  // owns the memory and is dropped when nobody needs it. The data can be read back at once.
   std::vector<Extent> write(Txn& txn, std::span<const iovec> iov, std::any keep_alive,
                             std::vector<uint32_t>* checksums);
 
-  // Queues. Blocks only where the log is full or the queue is too long. Cannot fail: an error on the
-  // way to durability is fatal (Reporter::fatal).
+  // Queues. Blocks only where the log is full or the queue is too long. Cannot fail: an error on
+  // the way to durability is fatal (Reporter::fatal).
   void submit(std::shared_ptr<Txn> txn);
   // A transaction that is not submitted after all: waits for its writes and gives its slots back.
   void abandon(Txn& txn);
 
-  // Reads whole blocks and checks nothing: the caller has the checksums. The extent must be owned, by a row
-  // or by a transaction in flight. EIO.
+  // Reads whole blocks and checks nothing: the caller has the checksums. The extent must be owned,
+  // by a row or by a transaction in flight. EIO.
   Status read(const Extent& extent, std::span<std::byte> out);
 
   // One row, as applied. False: there is none.
   Result<bool> get(Family family, std::string_view key, std::string* value);
   // Several rows of one family; a missing one is nullopt.
-  Result<std::vector<std::optional<std::string>>> get(Family family, std::span<const std::string> keys);
+  Result<std::vector<std::optional<std::string>>> get(Family family,
+                                                      std::span<const std::string> keys);
   // [lower, upper); empty = open end.
-  std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower, std::string_view upper);
+  std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
+                                       std::string_view upper);
 
   // Returns when everything submitted before is durable and applied.
   void drain();
@@ -194,13 +205,16 @@ class Engine {
   SpaceUsage space();
   uint64_t estimate_row_bytes(Family family, std::string_view begin, std::string_view end);
   const Counters& counters() const;
-  // Names and values of everything worth a look: counters, slots per class, the table's own statistics.
+  // Names and values of everything worth a look: counters, slots per class, the table's own
+  // statistics.
   std::vector<std::pair<std::string, uint64_t>> statistics();
   std::string store_uuid() const;
 
-  // For fsck: which blocks are owned according to the log, by container. Exact after drain() while nobody submits.
+  // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
+  // nobody submits.
   std::map<uint32_t, BlockBitmap> owned_blocks();
-  // For fsck --repair: blocks that no row owns are free from now on. Nobody may use the store meanwhile.
+  // For fsck --repair: blocks that no row owns are free from now on. Nobody may use the store
+  // meanwhile.
   Status free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
  private:

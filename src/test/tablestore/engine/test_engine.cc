@@ -291,7 +291,8 @@ TEST_F(EngineTest, WhatWasNotSubmittedDoesNotHappen) {
 
 // Changes bytes of a container behind the engine's back.
 void poke(const std::string& directory, const Extent& e, const void* bytes, size_t n) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory + "/containers")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(directory + "/containers")) {
     if (entry.path().filename() != std::to_string(e.container)) continue;
     std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(std::streamoff(e.offset_bytes()));
@@ -325,7 +326,8 @@ TEST_F(EngineTest, DataThatALaterGroupVouchesForIsNotJudgedAgain) {
   engine->submit(second);
   second->wait();
   engine.reset();
-  // As if the slot had been freed and written anew since: recovery must not take that for a torn group.
+  // As if the slot had been freed and written anew since: recovery must not take that for a torn
+  // group.
   poke(directory, w.extents.at(0), "damage", 6);
   open();
   EXPECT_EQ(get(Family::object, "a"), "1");

@@ -27,7 +27,8 @@ class LogTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
 
-  // Appends a group of `transactions` records with rows of `row_bytes` each at `at`, and moves `at`.
+  // Appends a group of `transactions` records with rows of `row_bytes` each at `at`, and moves
+  // `at`.
   LogGroupHeader append(LogPosition& at, uint32_t transactions, size_t row_bytes,
                         uint32_t flags = 0, uint64_t watermark = 0) {
     LogGroupBuilder builder;

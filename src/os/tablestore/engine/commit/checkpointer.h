@@ -9,11 +9,13 @@
 
 namespace tablestore {
 
-// request() from any thread, the lane's included; run_now() from any but the lane's. One checkpoint at a time.
+// request() from any thread, the lane's included; run_now() from any but the lane's. One checkpoint
+// at a time.
 class Checkpointer {
  public:
   Checkpointer(CommitLane& lane, Table& table, Counters& counters, const Reporter& reporter);
-  ~Checkpointer();  // after CommitLane::request_stop() where a checkpoint may be waiting for the lane
+  ~Checkpointer();  // after CommitLane::request_stop() where a checkpoint may be waiting for the
+                    // lane
   void start();
   // Soon, in the background. A file system that is full is waited for; other errors are fatal.
   void request();

@@ -114,7 +114,8 @@ void CommitLane::log_written(WriteOp& op, int error) {
 
 // Log and data are written side by side, in no order: the checksums tell at recovery.
 void CommitLane::write_group(std::span<const std::byte> group) {
-  std::vector<WriteOp> ops = parts_.log.make_writes(lane_header_.position, group, log_written, this);
+  std::vector<WriteOp> ops =
+      parts_.log.make_writes(lane_header_.position, group, log_written, this);
   std::vector<WriteOp*> pointers;
   for (WriteOp& op : ops) pointers.push_back(&op);
   lane_log_writes_pending_ = ops.size();
@@ -191,8 +192,9 @@ void CommitLane::make_durable() {
   for (const auto& txn : lane_group_) txn->durable();
 }
 
-// I3, I4: a slot may be written again only when recovery will not judge by its old content, that is, when a
-// durable group says that the transaction that freed it (and so the one that wrote it) was durable.
+// I3, I4: a slot may be written again only when recovery will not judge by its old content, that
+// is, when a durable group says that the transaction that freed it (and so the one that wrote it)
+// was durable.
 void CommitLane::release_frees(uint64_t watermark) {
   while (!lane_pending_frees_.empty() && lane_pending_frees_.front().last_lsn <= watermark) {
     for (const Extent& e : lane_pending_frees_.front().extents) {
@@ -207,8 +209,9 @@ void CommitLane::apply_group() {
   const auto start = std::chrono::steady_clock::now();
   assert(lane_group_.back()->lsn_ <= lane_durable_lsn_);  // I2
   std::string row;
-  RowWriter(row).put(Family::super, engine_rows::applied(),
-                     {reinterpret_cast<const char*>(&lane_durable_lsn_), sizeof(lane_durable_lsn_)});
+  RowWriter(row).put(
+      Family::super, engine_rows::applied(),
+      {reinterpret_cast<const char*>(&lane_durable_lsn_), sizeof(lane_durable_lsn_)});
   lane_rows_.append(1, row);
   apply_to_table(lane_rows_.take());
   parts_.counters.apply_ns += ns_since(start);
@@ -223,7 +226,8 @@ void CommitLane::apply_group() {
   if (half_full) log_pressure_();
 }
 
-// A full file system is no reason to stop: the rows are safe in the log, and wait until there is space.
+// A full file system is no reason to stop: the rows are safe in the log, and wait until there is
+// space.
 void CommitLane::apply_to_table(std::string batch) {
   for (unsigned tries = 0;; ++tries) {
     Status s = parts_.table.apply(&batch);

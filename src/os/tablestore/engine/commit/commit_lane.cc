@@ -186,7 +186,8 @@ bool CommitLane::step(bool wait) {
       something_left = !queue_.empty() || !discards_.empty();
       lane_blocked_in_reap_ = something_left;
     }
-    // Only transactions with much data in flight are left: wait for some of it, or for a smaller one.
+    // Only transactions with much data in flight are left: wait for some of it, or for a smaller
+    // one.
     if (something_left) parts_.writes.reap(wait);
     std::lock_guard lock(mutex_);
     lane_blocked_in_reap_ = false;

@@ -41,9 +41,10 @@ struct CommitLimits {
   uint64_t small_data_bytes = 256 << 10;
 };
 
-// Threads: any thread calls submit(), start_write(), discard(), drain(); the checkpointer's calls capture()
-// and recycle(); one thread, the lane's own or a simulator's, calls step(). `mutex_` guards the queue and what is
-// shared with the checkpointer; everything named lane_* belongs to the stepping thread alone.
+// Threads: any thread calls submit(), start_write(), discard(), drain(); the checkpointer's calls
+// capture() and recycle(); one thread, the lane's own or a simulator's, calls step(). `mutex_`
+// guards the queue and what is shared with the checkpointer; everything named lane_* belongs to the
+// stepping thread alone.
 class CommitLane {
  public:
   // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
@@ -64,8 +65,9 @@ class CommitLane {
   // Everything submitted before is durable and applied, and what it freed can be handed out again.
   void drain();
 
-  // At the next boundary between groups: puts the allocation map and the log position into the table. Returns
-  // that position; the table must be flushed before recycle(). nullopt: the lane is stopping.
+  // At the next boundary between groups: puts the allocation map and the log position into the
+  // table. Returns that position; the table must be flushed before recycle(). nullopt: the lane is
+  // stopping.
   std::optional<LogPosition> capture();
   // Groups before `position` are not needed any more.
   void recycle(uint64_t position);
@@ -74,8 +76,8 @@ class CommitLane {
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
 
-  // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks until there is
-  // something to do. False when the lane is to stop.
+  // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks
+  // until there is something to do. False when the lane is to stop.
   bool step(bool wait);
 
  private:

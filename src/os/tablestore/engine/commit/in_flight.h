@@ -1,4 +1,5 @@
-// Data that was handed to Engine::write() and may not be on the disk yet: reads are answered from here.
+// Data that was handed to Engine::write() and may not be on the disk yet: reads are answered from
+// here.
 #pragma once
 
 #include <any>
@@ -18,7 +19,8 @@ namespace tablestore {
 class InFlightWrites {
  public:
   // [iov] is the content of `run`; keep_alive owns its memory.
-  void add(const Extent& run, const std::vector<iovec>& iov, std::shared_ptr<const std::any> keep_alive);
+  void add(const Extent& run, const std::vector<iovec>& iov,
+           std::shared_ptr<const std::any> keep_alive);
   void remove(const Extent& run);
   // Copies `extent` if it lies within one write in flight.
   bool read(const Extent& extent, std::span<std::byte> out) const;
@@ -31,7 +33,8 @@ class InFlightWrites {
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Write>> writes;  // by container, block
+    // by container, block
+    std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Write>> writes;
   };
   Shard& shard(uint32_t container) { return shards_[container % shards_.size()]; }
   const Shard& shard(uint32_t container) const { return shards_[container % shards_.size()]; }

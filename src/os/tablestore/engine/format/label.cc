@@ -22,7 +22,8 @@ constexpr unsigned label_copies = 2;
 // One copy of the label, little endian. What each field guards against:
 //   magic           a file that is no label
 //   format_version  a program that is too old to understand the store
-//   field_bytes     fields that this program does not know, and would drop when it rewrites the label
+//   field_bytes     fields that this program does not know, and would drop when it rewrites the
+//                   label
 //   sequence        an update that a crash cut off between the copies: the higher one is newer
 //   store_uuid      a label, a log or containers that were copied from another store
 //   compat ...      a program that lacks a feature that the store has come to use

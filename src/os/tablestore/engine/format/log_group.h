@@ -9,10 +9,11 @@
 //            rows                           row_bytes of RocksDB write-batch records
 //
 // Integers are little endian. The n-th transaction of a group has the log sequence number
-// header.first_lsn + n. A write's checksum is the crc32c of the array of the crc32c of each of its blocks.
-// A group happened if its header and payload are intact *and* it follows the group before it
-// (previous_crc) *and*, unless some later group vouches for it (watermark), all data that its records name is on the
-// disk as their checksums say: the transactional checksum of SwimStore (HotStorage'18, section 3).
+// header.first_lsn + n. A write's checksum is the crc32c of the array of the crc32c of each of its
+// blocks. A group happened if its header and payload are intact *and* it follows the group before
+// it (previous_crc) *and*, unless some later group vouches for it (watermark), all data that its
+// records name is on the disk as their checksums say: the transactional checksum of SwimStore
+// (HotStorage'18, section 3).
 #pragma once
 
 #include <array>
@@ -43,13 +44,15 @@ struct LogGroupHeader {
   uint64_t epoch;           // a group of before the last recovery, which must not come back (I5)
   uint64_t position;        // a misdirected write or read; a group of an earlier lap of the ring
   uint64_t first_lsn;       // a gap
-  uint64_t watermark;       // all transactions up to this one were durable when this group was written (I4)
+  uint64_t watermark;       // all transactions up to this one were durable when this group was
+                            // written (I4)
   uint32_t transactions;    // 0 in a group that only begins an epoch or carries a watermark
   uint32_t payload_bytes;
   uint32_t previous_crc;    // a group that followed another one than the one before it here
   uint32_t flags;           // begins_epoch: the first group of its epoch
   uint32_t reserved;
-  uint32_t crc;             // a torn or rotten group: crc32c of the header up to here and of the payload
+  uint32_t crc;             // a torn or rotten group: crc32c of the header up to here and of the
+                            // payload
 
   uint64_t last_lsn() const { return first_lsn + transactions - 1; }
   uint64_t total_bytes() const { return round_up_to_block(sizeof(*this) + payload_bytes); }
@@ -78,7 +81,8 @@ class LogGroupBuilder {
   void add(uint32_t row_count, std::string_view rows, std::span<const LoggedWrite> writes,
            std::span<const Extent> frees);
   static size_t record_bytes(size_t row_bytes, size_t writes, size_t frees);
-  // Fills in magic, payload_bytes, transactions and crc; zeroes the padding. The memory is valid until begin().
+  // Fills in magic, payload_bytes, transactions and crc; zeroes the padding. The memory is valid
+  // until begin().
   std::span<const std::byte> finish(LogGroupHeader header);
   uint32_t crc() const { return crc_; }
   size_t payload_bytes() const { return used_ - sizeof(LogGroupHeader); }
@@ -92,13 +96,14 @@ class LogGroupBuilder {
   uint32_t crc_ = 0;
 };
 
-// The header at the start of `block`, if it looks like one that belongs at `position` of this store; its
-// crc is not yet checked.
+// The header at the start of `block`, if it looks like one that belongs at `position` of this
+// store; its crc is not yet checked.
 std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, const StoreUuid& uuid,
                                            uint64_t position);
 // True where header and payload match the crc. `group` holds at least header + payload.
 bool crc_matches(const LogGroupHeader& header, std::span<const std::byte> group);
-// The records of a group whose crc matches. EIO where they do not fit the payload (a bug of the writer, or 1 in 2^32).
+// The records of a group whose crc matches. EIO where they do not fit the payload (a bug of the
+// writer, or 1 in 2^32).
 Result<std::vector<LogRecord>> parse_records(const LogGroupHeader& header,
                                              std::span<const std::byte> group);
 

@@ -33,12 +33,14 @@ class LogReader {
   LogReader(LogRing& ring, const StoreUuid& uuid, const LogPosition& start)
       : ring_(ring), uuid_(uuid), at_(start), start_position_(start.position) {}
 
-  // The next group of the chain; nullopt where there is none (the log's end, or damage). EIO where the disk fails.
+  // The next group of the chain; nullopt where there is none (the log's end, or damage). EIO where
+  // the disk fails.
   Result<std::optional<LogGroup>> next();
   // After the group that next() returned last.
   const LogPosition& position() const { return at_; }
-  // After next() has returned nullopt: EIO where a later group proves that the chain should have gone on,
-  // because it was written when transactions that are missing here were durable. Looks at the next `window_bytes`.
+  // After next() has returned nullopt: EIO where a later group proves that the chain should have
+  // gone on, because it was written when transactions that are missing here were durable. Looks at
+  // the next `window_bytes`.
   Status expect_end(uint64_t window_bytes);
 
  private:

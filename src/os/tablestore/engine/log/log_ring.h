@@ -1,4 +1,5 @@
-// The log's space: a ring of segment files, sized and written ahead of use, addressed by one ever-growing position.
+// The log's space: a ring of segment files, sized and written ahead of use, addressed by one
+// ever-growing position.
 #pragma once
 
 #include <memory>
@@ -10,21 +11,23 @@
 
 namespace tablestore {
 
-// Position p lies in segment (p / segment_bytes) % segments, at p % segment_bytes. Which positions are in
-// use is the commit lane's business. Thread-safe: nothing changes after open().
+// Position p lies in segment (p / segment_bytes) % segments, at p % segment_bytes. Which positions
+// are in use is the commit lane's business. Thread-safe: nothing changes after open().
 //
 // On disk: log/<n>, n from 0, all of segment_bytes.
 class LogRing {
  public:
-  // mkfs: makes the segments and writes them full of zeros, so that no write of the log ever makes the
-  // file system allocate or convert, and one flush suffices.
+  // mkfs: makes the segments and writes them full of zeros, so that no write of the log ever makes
+  // the file system allocate or convert, and one flush suffices.
   static Status format(Disk& disk, uint64_t log_bytes, uint64_t segment_bytes);
-  // Opens and flushes every segment, so that what reads as written is durably so. EIO: one is missing or short.
-  static Result<std::unique_ptr<LogRing>> open(Disk& disk, uint64_t log_bytes, uint64_t segment_bytes);
+  // Opens and flushes every segment, so that what reads as written is durably so. EIO: one is
+  // missing or short.
+  static Result<std::unique_ptr<LogRing>> open(Disk& disk, uint64_t log_bytes,
+                                               uint64_t segment_bytes);
 
   uint64_t capacity_bytes() const { return segments_.size() * segment_bytes_; }
-  // [position, +length) as write requests, at most one per segment; `data` must live until they are done.
-  // `done`, `owner` as in WriteOp.
+  // [position, +length) as write requests, at most one per segment; `data` must live until they are
+  // done. `done`, `owner` as in WriteOp.
   std::vector<WriteOp> make_writes(uint64_t position, std::span<const std::byte> data,
                                    void (*done)(WriteOp&, int), void* owner);
   Status write(uint64_t position, std::span<const std::byte> data);

@@ -9,8 +9,8 @@ class MergeOperator;
 
 namespace tablestore {
 
-// Rows of different lengths add up to the longer one; missing counters are zero. An operand that is no array
-// of int64 makes the read of that row fail as corrupt.
+// Rows of different lengths add up to the longer one; missing counters are zero. An operand that is
+// no array of int64 makes the read of that row fail as corrupt.
 std::shared_ptr<rocksdb::MergeOperator> make_counter_merge();
 
 }  // namespace tablestore

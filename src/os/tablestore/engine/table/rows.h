@@ -1,8 +1,8 @@
 // Rows as they lie in the log and go to the table: RocksDB write-batch records.
 //
-// RocksDB's write-batch format is its WAL's and stable; written by hand here because a transaction's rows are built by a
-// caller's thread that knows neither the database nor its column family handles, and because the batches
-// of a whole group are joined without decoding any of them.
+// RocksDB's write-batch format is its WAL's and stable; written by hand here because a
+// transaction's rows are built by a caller's thread that knows neither the database nor its column
+// family handles, and because the batches of a whole group are joined without decoding any of them.
 #pragma once
 
 #include <cstdint>

@@ -104,7 +104,8 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     if (!options.option_string.empty()) {
       rocksdb::Options parsed;
       const auto s = rocksdb::GetOptionsFromString(all, options.option_string, &parsed);
-      if (!s.ok()) return to_status(s, "tablestore_table_options \"" + options.option_string + "\"");
+      if (!s.ok())
+        return to_status(s, "tablestore_table_options \"" + options.option_string + "\"");
       all = parsed;
     }
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice

@@ -29,16 +29,16 @@ struct TableOptions {
 
 // Owns the database below table/. Thread-safe; apply() from one thread at a time.
 //
-// What survives a crash is some state between two apply() calls: all families are flushed at the same
-// cut (atomic_flush), also when RocksDB flushes of its own accord.
+// What survives a crash is some state between two apply() calls: all families are flushed at the
+// same cut (atomic_flush), also when RocksDB flushes of its own accord.
 class Table {
  public:
   static Status format(Disk& disk, const TableOptions& options);
   static Result<std::unique_ptr<Table>> open(Disk& disk, const TableOptions& options);
   ~Table();  // does not flush
 
-  // Applies a batch (RowBatch::take) to the memtables, atomically. Takes the batch; ENOSPC: nothing was
-  // applied, the batch is given back and may be given again when the file system has space.
+  // Applies a batch (RowBatch::take) to the memtables, atomically. Takes the batch; ENOSPC: nothing
+  // was applied, the batch is given back and may be given again when the file system has space.
   Status apply(std::string* batch);
   Result<bool> get(Family family, std::string_view key, std::string* value);
   Result<std::vector<std::optional<std::string>>> get(Family family,
