@@ -109,4 +109,4 @@ def main(source: Path, pristine: Path, checkout: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]))
+    main(*(Path(folder).resolve() for folder in sys.argv[1:4]))
