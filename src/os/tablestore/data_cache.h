@@ -14,11 +14,11 @@
 
 namespace tablestore {
 
-/// Verified blocks of container slots, by physical address, least recently used go first. Direct I/O bypasses the
-/// page cache: this is the one cache of object data.
+/// Verified blocks of container slots, by physical address, least recently used go first. Direct
+/// I/O bypasses the page cache: this is the one cache of object data.
 ///
-/// A physical block's content never changes while it is owned; invalidate() must be called when it is freed or written anew.
-/// Thread-safe, sharded by address.
+/// A physical block's content never changes while it is owned; invalidate() must be called when it
+/// is freed or written anew. Thread-safe, sharded by address.
 class DataCache {
  public:
   explicit DataCache(uint64_t bytes_max);
