@@ -24,8 +24,9 @@ namespace tablestore {
 inline constexpr uint64_t segment_span_bytes = 256 << 10;
 inline constexpr uint32_t segment_span_blocks = segment_span_bytes / block_bytes;
 
-/// Where a run of an object's blocks lives. Never crosses a segment, nor a slot, and is never made of two
-/// writes: whoever reads it finds all of it in one write in flight, or all of it on the disk.
+/// Where a run of an object's blocks lives. Never crosses a segment, nor a slot, and is never made
+/// of two writes: whoever reads it finds all of it in one write in flight, or all of it on the
+/// disk.
 struct MappedExtent {
   uint32_t logical_block = 0;        ///< relative to the segment's start
   Extent physical;
@@ -38,26 +39,31 @@ struct MappedExtent {
   MappedExtent slice(uint32_t first, uint32_t blocks) const;
 };
 
-/// Extents of [index * span, +span), ascending, not overlapping; what is not mapped is a hole (zeros).
+/// Extents of [index * span, +span), ascending, not overlapping; what is not mapped is a hole
+/// (zeros).
 struct Segment {
   std::vector<MappedExtent> extents;
   bool dirty = false;                ///< differs from its row (in memory only)
-  bool has_row = false;              ///< the table has, or is about to get, a row of it (in memory only)
+  bool has_row = false;              ///< the table has, or is about to get, a row of it (in memory
+                                     ///< only)
 
-  /// Unmaps [first, end), blocks relative to the segment; appends what was mapped there to `removed`.
+  /// Unmaps [first, end), blocks relative to the segment; appends what was mapped there to
+  /// `removed`.
   void punch(uint32_t first, uint32_t end, std::vector<MappedExtent>* removed);
   /// Maps where nothing is mapped.
   void insert(MappedExtent e);
 
   void encode(ceph::buffer::list& bl) const;
-  /// Throws ceph::buffer::error where the bytes are damaged (bad lengths, overlaps, bad checksum of the row).
+  /// Throws ceph::buffer::error where the bytes are damaged (bad lengths, overlaps, bad checksum of
+  /// the row).
   void decode(ceph::buffer::list::const_iterator& p);
 };
 
 /// One object: what its row holds, and its place in memory.
 ///
-/// Guarded by its collection's lock: shared to read, unique to change. Only `segments` and `inline_cache` are filled
-/// on demand, also by readers: under `load_lock` in addition. A loaded segment stays where it is in memory.
+/// Guarded by its collection's lock: shared to read, unique to change. Only `segments` and
+/// `inline_cache` are filled on demand, also by readers: under `load_lock` in addition. A loaded
+/// segment stays where it is in memory.
 struct Onode {
   ghobject_t oid;
   std::string key;                   ///< its row in Family::object
@@ -67,23 +73,29 @@ struct Onode {
   uint64_t nid = 0;
   uint64_t size = 0;
   bool inline_data = false;          ///< the data is the row `nid` of Family::data; then no extents
-  uint32_t inline_checksum = 0;      ///< crc32c of that row, kept apart from it; set when it is written
+  uint32_t inline_checksum = 0;      ///< crc32c of that row, kept apart from it; set when it is
+                                     ///< written
   bool has_omap = false;             ///< may have omap rows (keys or header)
   int64_t omap_pool = 0;             ///< prefix of its omap rows: the normalised pool at creation
   uint32_t alloc_hint_flags = 0;
   uint32_t expected_object_size = 0;
   uint32_t expected_write_size = 0;
   std::map<std::string, ceph::buffer::ptr, std::less<>> attrs;
-  std::vector<bool> segments_present; ///< which segments have a row (or are embedded); sized to the last present one
+  std::vector<bool> segments_present; ///< which segments have a row (or are embedded); sized to the
+                                      ///< last present one
 
   // ---- in memory
   std::mutex load_lock;
   std::map<uint32_t, Segment> segments;             ///< the loaded ones
-  std::optional<ceph::buffer::list> inline_cache;   ///< the inline data, when known; always while uncommitted
-  bool dirty = false;                               ///< in the dirty set of the transaction being built
+  std::optional<ceph::buffer::list> inline_cache;   ///< the inline data, when known; always while
+                                                    ///< uncommitted
+  bool dirty = false;                               ///< in the dirty set of the transaction being
+                                                    ///< built
   bool inline_dirty = false;
-  bool inline_has_row = false;                      ///< the table has, or is about to get, a row of inline data
-  std::atomic<uint32_t> transactions_in_flight{0};  ///< queued, not yet applied: such an onode stays cached
+  bool inline_has_row = false;                      ///< the table has, or is about to get, a row of
+                                                    ///< inline data
+  std::atomic<uint32_t> transactions_in_flight{0};  ///< queued, not yet applied: such an onode
+                                                    ///< stays cached
   TxnMark last_omap_change;                         ///< omap reads wait for it: they read the table
 
   bool embeds_segment() const { return size <= segment_span_bytes; }
