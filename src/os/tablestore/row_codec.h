@@ -15,9 +15,9 @@ namespace tablestore {
 ///
 ///   version(u8) compat(u8) varint body length, body, crc32c(u32) of all before
 ///
-/// `compat` is the oldest version whose reader understands the body; a reader skips what newer versions
-/// append. The checksum catches what the table's own block checksums cannot: a value
-/// that was damaged before it reached the table. Integers in the body are varints (7 bits a byte, least
+/// `compat` is the oldest version whose reader understands the body; a reader skips what newer
+/// versions append. The checksum catches what the table's own block checksums cannot: a value that
+/// was damaged before it reached the table. Integers in the body are varints (7 bits a byte, least
 /// significant first), fixed ones are little endian.
 class RowWriter {
  public:
