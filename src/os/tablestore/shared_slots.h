@@ -17,11 +17,13 @@ class CephContext;
 
 namespace tablestore {
 
-/// How many extents of objects refer to each run of what was one extent when it was first shared: the row 'R' of
-/// Family::super. Runs that nothing refers to are not in the map (they are free); when the map is empty the row goes.
+/// How many extents of objects refer to each run of what was one extent when it was first shared:
+/// the row 'R' of Family::super. Runs that nothing refers to are not in the map (they are free);
+/// when the map is empty the row goes.
 ///
-/// Its name is its first block. That block stays in the map, and is not freed, for as long as anything else is in
-/// it, with 0 references at the end: else its block could become the name of another shared slot.
+/// Its name is its first block. That block stays in the map, and is not freed, for as long as
+/// anything else is in it, with 0 references at the end: else its block could become the name of
+/// another shared slot.
 struct SharedSlot {
   struct Run {
     uint32_t blocks = 0;
@@ -55,20 +57,21 @@ struct SharedSlot {
 };
 using SharedSlotRef = std::shared_ptr<SharedSlot>;
 
-/// All shared slots that are in memory. A slot is only ever shared among objects of one collection (clones keep
-/// the hash), so a SharedSlot is guarded by that collection's lock; the map here by a mutex of its own.
+/// All shared slots that are in memory. A slot is only ever shared among objects of one collection
+/// (clones keep the hash), so a SharedSlot is guarded by that collection's lock; the map here by a
+/// mutex of its own.
 ///
-/// One that a transaction in flight has changed stays in memory until that is applied, so that what is here is never
-/// older than the table.
+/// One that a transaction in flight has changed stays in memory until that is applied, so that what
+/// is here is never older than the table.
 class SharedSlots {
  public:
   SharedSlots(CephContext* cct, Engine& engine);
-  /// One more owner for `part` of `e`. Where `e` was not shared: all of it becomes so, `part` with two
-  /// references; sets e.shared and e.slot_block, which the new owner's extent must take over. -EIO where the
-  /// row is damaged.
+  /// One more owner for `part` of `e`. Where `e` was not shared: all of it becomes so, `part` with
+  /// two references; sets e.shared and e.slot_block, which the new owner's extent must take over.
+  /// -EIO where the row is damaged.
   int share(TxnContext& txc, MappedExtent& e, const Extent& part);
-  /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last, and
-  /// returns these. -EIO, with nothing changed, where the row is missing or damaged.
+  /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
+  /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
   int release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed);
   /// The row of a dirty slot.
   void write_out(TxnContext& txc, SharedSlot& slot);
