@@ -83,10 +83,10 @@ def headers_use_no_namespace() -> Iterator[Breach]:
 
 
 def headers_say_what_they_are_for() -> Iterator[Breach]:
-    passed_over = re.compile(r"(// -\*-|// vim:|#|$|namespace\b|}|extern\b|(class|struct|enum) [^{]*;)")
+    passed_over = re.compile(r"(// -\*-|// vim:|#|$|namespace\b|using\b|}|extern\b|"
+                             r"(class|struct|enum) [^{]*;)")
     for path in headers():
         head = [line for line in lines(path) if not passed_over.match(line)]
-        # Forward declarations within a namespace are passed over, whatever their number.
         if not head or not head[0].lstrip().startswith(("//", "/*")):
             yield path, 1, "no comment says what this header is for"
 
