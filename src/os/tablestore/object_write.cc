@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "include/ceph_assert.h"
+#include "include/rados.h"
+#include "os/tablestore/data_cache.h"
 #include "os/tablestore/keys.h"
 #include "os/tablestore/object_data.h"
 #include "os/tablestore/shared_slots.h"
@@ -156,7 +158,10 @@ int ObjectData::merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list&
     memory.zero();
     if (keeps_old) {
       ceph::buffer::list old;
-      if (int r = read_blocks(o, BlockRange{block, block + 1}, old, 0); r < 0) {
+      // not worth keeping: the change frees it
+      const int r = read_blocks(o, BlockRange{block, block + 1}, old,
+                                CEPH_OSD_OP_FLAG_FADVISE_NOCACHE);
+      if (r < 0) {
         return r;
       }
       copy_to(old, 0, block_bytes, memory.c_str());
@@ -205,6 +210,8 @@ void ObjectData::replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
   release(txc, o, removed);
   uint32_t done = 0;
   for (const Extent& extent : extents) {
+    // a transaction that was undone may have left what it wrote there
+    cache.invalidate(extent);
     MappedExtent e;
     e.physical = extent;
     e.checksums.assign(checksums.begin() + done, checksums.begin() + done + extent.blocks);
