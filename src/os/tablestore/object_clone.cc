@@ -39,7 +39,9 @@ int ObjectData::clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRe
   const bool to_the_ends = end == from->size && to_end >= to->size;
   const BlockRange whole{block_ceil(from_offset),
                          to_the_ends ? block_ceil(end) : block_floor(end)};
-  if (from->inline_data || whole.empty() ||
+  // A shared slot belongs to one collection: a split must not take its owners apart.
+  const bool stays_together = from->oid.hobj.get_hash() == to->oid.hobj.get_hash();
+  if (from->inline_data || whole.empty() || !stays_together ||
       from_offset % block_bytes != to_offset % block_bytes) {
     return copy_range(txc, from, to, from_offset, length, to_offset);
   }
