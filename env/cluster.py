@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A Ceph cluster to play with, on this machine only."""
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -92,6 +93,14 @@ def where(options: argparse.Namespace) -> str:
     return "" if options.dir == DEFAULT_DIRECTORY else f" --dir {options.dir}"
 
 
+def inside(directory: Path) -> Path:
+    """The user may name the directory as the host sees it."""
+    host_state = os.environ.get("TABLESTORE_HOST_STATE")
+    if host_state and directory.is_relative_to(host_state):
+        return STATE / directory.relative_to(host_state)
+    return directory.absolute()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run cluster", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="start|stop|status")
@@ -109,7 +118,7 @@ def main() -> None:
         if verb == "stop":
             each.add_argument("--remove", action="store_true", help="and delete all of its data")
     options = parser.parse_args()
-    options.dir = options.dir.absolute()
+    options.dir = inside(options.dir)
     signals_as_exceptions()
     try:
         options.function(options)

@@ -71,12 +71,12 @@ class Cluster:
             self._make_mon()
         self.progress("starting mon and mgr")
         self.mon.start()
-        self.layout.data("mgr.x").mkdir(exist_ok=True)
-        self.mgr.start()
-        status = self.client.mon("status")
         wait_until("the mon's quorum", lambda: self.client.mon("status")["quorum"], MON_SECONDS,
                    explain=self.mon.last_lines)
-        booted_before = self.boots() if status["osdmap"]["num_osds"] else {}
+        if not self.layout.data("mgr.x").exists():
+            self._make_mgr()
+        self.mgr.start()
+        booted_before = self.boots()
         for osd in self.osds:
             if not (self.layout.data(osd.name) / "ready").exists():
                 self.progress(f"making {osd.name} ({self.settings.store})")
@@ -103,6 +103,12 @@ class Cluster:
         self.mon.run_once("--mkfs", "--monmap", str(monmap), "--mon-data", str(part))
         part.rename(final)
 
+    def _make_mgr(self) -> None:
+        """Without modules (see mgr_disabled_modules); that some of them are
+        missing is not news."""
+        self.client.mon("health mute", code="MGR_MODULE_ERROR", sticky=True)
+        self.layout.data("mgr.x").mkdir()
+
     def _make_osd(self, osd: Daemon) -> None:
         identity = str(uuid.uuid4())
         known = {str(each["osd"]): each["uuid"] for each in self.client.mon("osd dump")["osds"]}
@@ -114,6 +120,16 @@ class Cluster:
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir()
         osd.run_once("--mkfs", "--osd-uuid", identity)
+        self._check_store(osd)
+
+    def _check_store(self, osd: Daemon) -> None:
+        """A ceph-osd that does not know a store's name takes its default."""
+        wanted = self.settings.store
+        made = (self.layout.data(osd.name) / "type").read_text().strip()
+        if made != wanted:
+            shutil.rmtree(self.layout.data(osd.name))
+            raise ClusterError(f"{osd.command()[0]} does not know {wanted}: it made a {made}",
+                               hint="build the OSD of this project first: ./run setup")
 
     def stop(self) -> None:
         """OSDs first, so that the mon hears of it. Never raises for a daemon

@@ -18,7 +18,7 @@ STORES = ("tablestore", "bluestore", "kstore", "memstore")
 LONGEST_DIRECTORY = 85
 
 GIB = 1 << 30
-STORE_BYTES = 20 * GIB      # sparse; what one OSD may use at most
+STORE_BYTES = 20 * GIB      # sparse: space is used as it is written
 MEMSTORE_BYTES = 4 * GIB
 
 MGR_MODULES = Path("/usr/share/ceph/mgr")
@@ -169,6 +169,7 @@ def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
     }
     mgr = {
         "mgr_data": f"{root}/mgr.$id",
+        # They would make a pool of their own, and work while something is measured.
         "mgr_disabled_modules": unwanted_modules,
         "mgr_initial_modules": "",
         # Fresh numbers each second: every wait here looks at them.
@@ -195,11 +196,17 @@ def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
         for name, options in sections.items())
 
 
+def store_bytes(store: str) -> int:
+    """What one OSD of a cluster here may hold."""
+    return MEMSTORE_BYTES if store == "memstore" else STORE_BYTES
+
+
 def store_options(store: str) -> dict[str, str]:
+    size = str(store_bytes(store))
     if store == "tablestore":
-        return {"tablestore_capacity": str(STORE_BYTES)}
+        return {"tablestore_capacity": size}
     if store == "bluestore":
-        return {"bluestore_block_size": str(STORE_BYTES)}
+        return {"bluestore_block_size": size}
     if store == "memstore":
-        return {"memstore_device_bytes": str(MEMSTORE_BYTES)}
+        return {"memstore_device_bytes": size}
     return {"enable_experimental_unrecoverable_data_corrupting_features": "*"}
