@@ -1,0 +1,29 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include "common/admin_socket.h"
+
+class TableStore;
+
+namespace tablestore {
+
+/// Commands of the admin socket, for as long as the store is mounted: `ceph daemon osd.N tablestore ...`.
+///
+/// Where several stores are mounted in one process, the first has them.
+class AdminCommands : public AdminSocketHook {
+ public:
+  explicit AdminCommands(TableStore& store);
+  ~AdminCommands() override;
+
+  int call(std::string_view command, const cmdmap_t& cmdmap, const ceph::buffer::list& inbl,
+           ceph::Formatter* f, std::ostream& errss, ceph::buffer::list& out) override;
+
+ private:
+  void dump_statistics(ceph::Formatter* f);
+  int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
+
+  TableStore& store;
+};
+
+}  // namespace tablestore

@@ -1,0 +1,58 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "common/config_obs.h"
+#include "include/common_fwd.h"
+#include "os/tablestore/engine/engine.h"
+
+namespace tablestore {
+
+/// The store's options, read once and kept: get_val<>() looks names up, which is too slow for the
+/// path of a transaction. Those that can change at run time are atomics and followed.
+class StoreOptions : public md_config_obs_t {
+ public:
+  explicit StoreOptions(CephContext* cct);
+  ~StoreOptions() override;
+
+  /// What the engine is formatted and opened with.
+  EngineOptions engine_options() const;
+
+  /// Reads all of them anew: before mkfs and mount.
+  void load();
+
+  uint64_t capacity_bytes = 0;
+  uint64_t inline_max_bytes = 0;
+  bool io_uring = true;
+  std::atomic<uint64_t> throttle_bytes;
+  std::atomic<uint64_t> throttle_ops;
+  std::atomic<bool> blackhole;              ///< nothing gets durable any more (tests of the OSD)
+  std::atomic<bool> throw_on_failed_txc;    ///< instead of an abort (tests of the store)
+  std::atomic<double> read_error_probability;
+
+  /// Runs in the thread that changes an option.
+  std::function<void()> on_change;
+
+  uint64_t table_cache_bytes() const;
+  uint64_t onode_cache_bytes() const;
+  uint64_t data_cache_bytes() const;
+  /// What the store keeps for itself of a disk of this size.
+  uint64_t reserve_bytes(uint64_t total_bytes) const;
+
+  std::vector<std::string> get_tracked_keys() const noexcept override;
+  void handle_conf_change(const ConfigProxy& conf,
+                          const std::set<std::string>& changed) override;
+
+ private:
+  void load_changeable();
+  uint64_t cache_bytes() const;
+
+  CephContext* const cct;
+};
+
+}  // namespace tablestore

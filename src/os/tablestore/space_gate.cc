@@ -1,0 +1,70 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/space_gate.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace tablestore {
+
+namespace {
+
+constexpr auto usage_lifetime = std::chrono::milliseconds(100);
+constexpr auto delay_max = std::chrono::seconds(1);
+constexpr auto retry_interval = std::chrono::milliseconds(50);
+
+}  // namespace
+
+SpaceGate::SpaceGate(Engine& engine, uint64_t reserve_bytes)
+  : engine(engine), reserve_max_bytes(reserve_bytes), last_usage(engine.space()),
+    last_usage_at(ceph::mono_clock::now())
+{
+}
+
+SpaceUsage SpaceGate::usage()
+{
+  std::lock_guard l{mutex};
+  const auto now = ceph::mono_clock::now();
+  if (now - last_usage_at > usage_lifetime) {
+    last_usage = engine.space();
+    last_usage_at = now;
+  }
+  return last_usage;
+}
+
+ceph::timespan SpaceGate::delay(uint64_t bytes)
+{
+  const uint64_t available = usage().available_bytes;
+  if (available >= reserve_max_bytes)
+    return ceph::timespan::zero();
+  // What is left lasts reserve_seconds at this rate, whoever writes and however much.
+  const uint64_t rate = std::max<uint64_t>(available / reserve_seconds, 64 << 10);
+  std::lock_guard l{mutex};
+  const auto now = ceph::mono_clock::now();
+  next_write_at = std::max(next_write_at, now) +
+      std::chrono::duration_cast<ceph::timespan>(
+          std::chrono::duration<double>(double(bytes) / rate));
+  next_write_at = std::min(next_write_at, now + delay_max);
+  return next_write_at - now;
+}
+
+Status SpaceGate::reserve(uint64_t bytes, ceph::timespan* waited)
+{
+  const auto start = ceph::mono_clock::now();
+  *waited = ceph::timespan::zero();
+  if (const auto d = delay(bytes); d > ceph::timespan::zero()) {
+    std::this_thread::sleep_for(d);
+    *waited = ceph::mono_clock::now() - start;
+  }
+  Status status = engine.reserve(bytes);
+  while (status.code() == ENOSPC && ceph::mono_clock::now() - start < patience) {
+    // What was freed comes back when the transactions that freed it are durable.
+    engine.drain();
+    std::this_thread::sleep_for(retry_interval);
+    status = engine.reserve(bytes);
+    *waited = ceph::mono_clock::now() - start;
+  }
+  return status;
+}
+
+}  // namespace tablestore

@@ -1,0 +1,44 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include "common/ceph_mutex.h"
+#include "common/ceph_time.h"
+#include "os/tablestore/engine/engine.h"
+
+namespace tablestore {
+
+/// Stands before every transaction that takes container space, and answers how much there is.
+///
+/// The OSD looks at statfs once a second and stops clients at its full ratios. What it sees as
+/// available does not include the reserve; when only the reserve is left, this gate slows writers
+/// down so that it lasts for at least `reserve_seconds`, many times what the OSD needs to react.
+/// Thread-safe.
+class SpaceGate {
+ public:
+  SpaceGate(Engine& engine, uint64_t reserve_bytes);
+
+  /// Engine::reserve(), after waiting where space is short. ENOSPC only when nothing that is in
+  /// flight gives space back within `patience`. `*waited`: how long it slowed the caller down.
+  Status reserve(uint64_t bytes, ceph::timespan* waited);
+
+  /// As of at most a moment ago.
+  SpaceUsage usage();
+  uint64_t reserve_bytes() const { return reserve_max_bytes; }
+
+  static constexpr uint64_t reserve_seconds = 20;
+  static constexpr auto patience = std::chrono::seconds(5);
+
+ private:
+  /// How long a writer of `bytes` has to wait.
+  ceph::timespan delay(uint64_t bytes);
+
+  Engine& engine;
+  const uint64_t reserve_max_bytes;
+  ceph::mutex mutex = ceph::make_mutex("TableStore::SpaceGate::mutex");
+  SpaceUsage last_usage;
+  ceph::mono_time last_usage_at;
+  ceph::mono_time next_write_at;   ///< when space is short
+};
+
+}  // namespace tablestore

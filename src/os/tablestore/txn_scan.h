@@ -1,0 +1,27 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "os/Transaction.h"
+
+namespace tablestore {
+
+/// What must be known of transactions before the first change is made: which collections to lock, how much
+/// space to reserve, what to take from the throttle.
+struct TxnScan {
+  uint64_t ops = 0;
+  uint64_t bytes = 0;             ///< that the transactions hold, and the data that they write
+  uint64_t written_bytes = 0;     ///< of OP_WRITE
+  uint64_t reservation = 0;       ///< upper bound of the container space that they take
+  bool changes_collections = false;
+  bool clones = false;
+  std::vector<coll_t> cids;       ///< sorted, each once
+};
+
+/// `inline_bound_bytes`: how large inline data can be, which a change may have to move to a container.
+TxnScan scan_transactions(std::vector<ceph::os::Transaction>& tls, uint64_t inline_bound_bytes);
+
+}  // namespace tablestore
