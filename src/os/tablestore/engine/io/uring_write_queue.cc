@@ -188,8 +188,8 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
 }
 
 std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
-  // The kernel cancels what a thread had submitted and not yet started when that thread ends.
-  // Nothing has been done then: it is submitted again, by this thread.
+  // A request that was cancelled or interrupted before it began, which is the kernel's right when
+  // the thread that submitted it ends. Nothing has been done: this thread submits it again.
   if (result == -ECANCELED || result == -EINTR || result == -EAGAIN) return std::nullopt;
   if (result < 0) return -result;
   if (slot.op.flush) return 0;

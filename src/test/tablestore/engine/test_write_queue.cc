@@ -1,0 +1,341 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "os/tablestore/engine/io/block_memory.h"
+#include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/engine/io/thread_write_queue.h"
+#include "os/tablestore/engine/io/uring_write_queue.h"
+#include "test/tablestore/engine/test_directory.h"
+
+namespace tablestore {
+namespace {
+
+// A write of its own memory that tells a function of its end.
+struct TestWrite {
+  explicit TestWrite(File& file, uint64_t block, size_t blocks, uint8_t value)
+      : memory(blocks * block_bytes) {
+    std::memset(memory.data(), value, memory.size());
+    op.file = &file;
+    op.offset = block * block_bytes;
+    op.iov = {{memory.data(), memory.size()}};
+    op.owner = this;
+    op.done = [](WriteOp& done, int error) {
+      auto self = static_cast<TestWrite*>(done.owner);
+      self->error = error;
+      if (self->then) self->then();
+    };
+  }
+  BlockMemory memory;
+  WriteOp op;
+  int error = -1;
+  std::function<void()> then;
+};
+
+struct TestFlush {
+  explicit TestFlush(File& file) {
+    op.file = &file;
+    op.owner = this;
+    op.done = [](FlushOp& done, int error) { static_cast<TestFlush*>(done.owner)->error = error; };
+  }
+  FlushOp op;
+  int error = -1;
+};
+
+struct Kind {
+  const char* name;
+  bool io_uring;
+  unsigned depth;  // or threads
+};
+
+class WriteQueueTest : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    Result<std::unique_ptr<Disk>> opened = open_file_disk(directory.path(), {});
+    ASSERT_TRUE(opened.ok());
+    disk = opened.take();
+    Result<std::unique_ptr<File>> made = disk->open("f", OpenMode::create_new);
+    ASSERT_TRUE(made.ok());
+    file = made.take();
+    if (GetParam().io_uring) {
+      Result<std::unique_ptr<WriteQueue>> ring = UringWriteQueue::create(GetParam().depth);
+      if (!ring.ok()) GTEST_SKIP() << ring.status().what();
+      queue = ring.take();
+    } else {
+      queue = std::make_unique<ThreadWriteQueue>(GetParam().depth);
+    }
+  }
+  void submit(TestWrite& write) {
+    WriteOp* const op = &write.op;
+    queue->submit({&op, 1});
+  }
+  void reap_until(size_t count) {
+    while (count > 0) {
+      const size_t reaped = queue->reap(true);
+      ASSERT_LE(reaped, count);
+      count -= reaped;
+    }
+  }
+  uint8_t value_at(uint64_t block) {
+    BlockMemory out(block_bytes);
+    const Status s = file->read(block * block_bytes, out.span());
+    EXPECT_TRUE(s.ok()) << s.what();
+    const auto first = static_cast<uint8_t>(out.data()[0]);
+    for (std::byte b : out.span()) EXPECT_EQ(static_cast<uint8_t>(b), first) << block;
+    return first;
+  }
+
+  TestDirectory directory;
+  std::unique_ptr<Disk> disk;
+  std::unique_ptr<File> file;
+  std::unique_ptr<WriteQueue> queue;
+};
+
+INSTANTIATE_TEST_SUITE_P(, WriteQueueTest,
+                         testing::Values(Kind{"Uring", true, 256}, Kind{"UringOfFour", true, 4},
+                                         Kind{"UringOfOne", true, 1}, Kind{"Threads", false, 16},
+                                         Kind{"OneThread", false, 1}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(WriteQueueTest, WritesReachTheFile) {
+  TestWrite a(*file, 0, 1, 1), b(*file, 1, 3, 2), c(*file, 6, 1, 3);
+  WriteOp* const ops[] = {&a.op, &b.op, &c.op};
+  queue->submit(ops);
+  reap_until(3);
+  for (const TestWrite* w : {&a, &b, &c}) EXPECT_EQ(w->error, 0);
+  const int expected[] = {1, 2, 2, 2, 0, 0, 3};
+  for (uint64_t block = 0; block < 7; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+TEST_P(WriteQueueTest, PiecesLandOneAfterTheOther) {
+  TestWrite write(*file, 2, 1, 9);
+  BlockMemory more(2 * block_bytes);
+  std::memset(more.data(), 8, more.size());
+  write.op.iov.push_back({more.data(), more.size()});
+  write.op.iov.push_back({write.memory.data(), write.memory.size()});
+  submit(write);
+  reap_until(1);
+  const int expected[] = {0, 0, 9, 8, 8, 9};
+  for (uint64_t block = 0; block < 6; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+// More than one system call takes: the rest is written after a short write.
+TEST_P(WriteQueueTest, ManyPiecesAreWrittenToTheEnd) {
+  constexpr size_t pieces = 2500;
+  TestWrite write(*file, 0, 251, 0);
+  for (size_t i = 0; i < 251; ++i) {
+    std::memset(write.memory.data() + i * block_bytes, static_cast<int>(i), block_bytes);
+  }
+  write.op.iov.clear();
+  for (size_t i = 0; i < pieces; ++i) {
+    write.op.iov.push_back({write.memory.data() + (i % 251) * block_bytes, block_bytes});
+  }
+  submit(write);
+  reap_until(1);
+  ASSERT_EQ(write.error, 0);
+  EXPECT_EQ(file->size_bytes(), pieces * block_bytes);
+  for (size_t i = 0; i < pieces; i += 7) ASSERT_EQ(value_at(i), i % 251) << i;
+}
+
+TEST_P(WriteQueueTest, SubmittingFarMoreThanFitsNeverWaitsForReap) {
+  constexpr size_t count = 10000;
+  ASSERT_TRUE(file->allocate(0, count * block_bytes).ok());
+  std::vector<std::unique_ptr<TestWrite>> writes;
+  std::vector<WriteOp*> ops;
+  size_t completed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    writes.push_back(std::make_unique<TestWrite>(*file, i, 1, static_cast<uint8_t>(i % 253)));
+    writes.back()->then = [&completed] { ++completed; };
+    ops.push_back(&writes.back()->op);
+  }
+  queue->submit(ops);  // by the thread that reaps
+  reap_until(count);
+  EXPECT_EQ(completed, count);
+  EXPECT_EQ(queue->reap(false), 0u);
+  for (size_t i = 0; i < count; i += 11) {
+    ASSERT_EQ(writes[i]->error, 0);
+    ASSERT_EQ(value_at(i), i % 253) << i;
+  }
+}
+
+TEST_P(WriteQueueTest, ManyThreadsSubmitWhileOneReaps) {
+  constexpr size_t threads = 6, batches = 60, batch = 5;
+  constexpr size_t count = threads * batches * batch;
+  ASSERT_TRUE(file->allocate(0, count * block_bytes).ok());
+  std::vector<std::unique_ptr<TestWrite>> writes;
+  for (size_t i = 0; i < count; ++i) {
+    writes.push_back(std::make_unique<TestWrite>(*file, i, 1, static_cast<uint8_t>(i % 249 + 1)));
+  }
+  std::vector<std::thread> submitters;
+  for (size_t t = 0; t < threads; ++t) {
+    submitters.emplace_back([&, t] {
+      for (size_t b = 0; b < batches; ++b) {
+        std::vector<WriteOp*> ops;
+        for (size_t i = 0; i < batch; ++i) {
+          ops.push_back(&writes[(t * batches + b) * batch + i]->op);
+        }
+        queue->submit(ops);
+      }
+    });
+  }
+  reap_until(count);
+  for (std::thread& t : submitters) t.join();
+  for (size_t i = 0; i < count; ++i) {
+    ASSERT_EQ(writes[i]->error, 0);
+    ASSERT_EQ(value_at(i), i % 249 + 1) << i;
+  }
+}
+
+// A request is bound to the thread that submitted it; of many flushes, most are still to be started
+// when that thread ends.
+TEST_P(WriteQueueTest, WhatAThreadThatEndsHasSubmittedIsStillDone) {
+  constexpr size_t rounds = 4, flushes = 100;
+  ASSERT_TRUE(file->allocate(0, rounds * block_bytes).ok());
+  for (size_t i = 0; i < rounds; ++i) {
+    TestWrite write(*file, i, 1, static_cast<uint8_t>(i + 1));
+    std::vector<TestFlush> all(flushes, TestFlush(*file));
+    for (TestFlush& flush : all) flush.op.owner = &flush;
+    std::thread([&] {
+      for (TestFlush& flush : all) queue->submit_flush(flush.op);
+      submit(write);
+    }).join();
+    reap_until(flushes + 1);
+    for (const TestFlush& flush : all) ASSERT_EQ(flush.error, 0);
+    ASSERT_EQ(write.error, 0);
+    ASSERT_EQ(value_at(i), i + 1);
+  }
+}
+
+TEST_P(WriteQueueTest, DoneMaySubmitAgain) {
+  int left = 50;
+  TestWrite write(*file, 0, 1, 5);
+  write.then = [&] {
+    EXPECT_EQ(write.error, 0);
+    write.op.offset += block_bytes;
+    if (--left > 0) submit(write);
+  };
+  submit(write);
+  reap_until(50);
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(file->size_bytes(), 50 * block_bytes);
+}
+
+TEST_P(WriteQueueTest, FlushCompletes) {
+  TestWrite write(*file, 0, 1, 5);
+  submit(write);
+  reap_until(1);
+  TestFlush flush(*file);
+  queue->submit_flush(flush.op);
+  reap_until(1);
+  EXPECT_EQ(flush.error, 0);
+}
+
+TEST_P(WriteQueueTest, AFailedWriteTellsItsError) {
+  TestWrite first(*file, 0, 1, 5);
+  submit(first);
+  reap_until(1);
+  Result<std::unique_ptr<File>> reader = disk->open("f", OpenMode::read_only);
+  ASSERT_TRUE(reader.ok());
+  TestWrite refused(**reader, 0, 1, 6), fine(*file, 1, 1, 7);
+  WriteOp* const ops[] = {&refused.op, &fine.op};
+  queue->submit(ops);
+  reap_until(2);
+  EXPECT_EQ(refused.error, EBADF);
+  EXPECT_EQ(fine.error, 0);
+  EXPECT_EQ(value_at(0), 5);
+  EXPECT_EQ(value_at(1), 7);
+}
+
+TEST_P(WriteQueueTest, AWriteThatIsCutShortByALimitTellsIt) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 2 * block_bytes;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  TestWrite partly(*file, 0, 4, 5), beyond(*file, 8, 1, 6);
+  WriteOp* const ops[] = {&partly.op, &beyond.op};
+  queue->submit(ops);
+  reap_until(2);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(partly.error, EFBIG);
+  EXPECT_EQ(beyond.error, EFBIG);
+  EXPECT_EQ(file->size_bytes(), 2 * block_bytes);
+}
+
+TEST_P(WriteQueueTest, WakeEndsABlockedReap) {
+  std::atomic<int> returned{0};
+  std::thread reaper([&] {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(queue->reap(true), 0u);
+      returned = i + 1;
+      returned.notify_all();
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    queue->wake();
+    while (returned.load() <= i) returned.wait(i);
+  }
+  reaper.join();
+}
+
+TEST_P(WriteQueueTest, AWakeUpIsKeptForTheNextBlockingReap) {
+  queue->wake();
+  queue->wake();
+  EXPECT_EQ(queue->reap(false), 0u);
+  EXPECT_EQ(queue->reap(false), 0u);
+  EXPECT_EQ(queue->reap(true), 0u);
+}
+
+TEST_P(WriteQueueTest, WakersAndWritersTogetherLoseNothing) {
+  constexpr size_t count = 300;
+  ASSERT_TRUE(file->allocate(0, count * block_bytes).ok());
+  std::atomic<bool> stop{false};
+  std::thread waker([&] {
+    while (!stop) queue->wake();
+  });
+  std::vector<std::unique_ptr<TestWrite>> writes;
+  for (size_t i = 0; i < count; ++i) {
+    writes.push_back(std::make_unique<TestWrite>(*file, i, 1, static_cast<uint8_t>(1)));
+  }
+  std::thread submitter([&] {
+    for (auto& write : writes) submit(*write);
+  });
+  reap_until(count);
+  stop = true;
+  waker.join();
+  submitter.join();
+  for (auto& write : writes) EXPECT_EQ(write->error, 0);
+  queue->reap(false);
+}
+
+TEST_P(WriteQueueTest, ReapingAnEmptyQueueReturnsAtOnce) { EXPECT_EQ(queue->reap(false), 0u); }
+
+TEST(WriteQueueDeathTest, DestroyingABusyQueueIsABug) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  TestDirectory directory;
+  Result<std::unique_ptr<Disk>> disk = open_file_disk(directory.path(), {});
+  ASSERT_TRUE(disk.ok());
+  Result<std::unique_ptr<File>> file = (*disk)->open("f", OpenMode::create_new);
+  ASSERT_TRUE(file.ok());
+  EXPECT_DEATH(
+      {
+        auto queue = (*disk)->make_write_queue();
+        TestFlush flush(**file);
+        queue->submit_flush(flush.op);
+        queue.reset();
+      },
+      "ssert");
+}
+
+}  // namespace
+}  // namespace tablestore
