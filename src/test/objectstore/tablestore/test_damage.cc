@@ -1,0 +1,339 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// Bytes that go bad on the disk: an error for who reads them, never wrong data, and nobody else is harmed.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "test/objectstore/tablestore/store_fixture.h"
+
+using namespace tablestore_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string slurp(const std::string& path)
+{
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+/// Changes bytes of a file where it lies.
+void overwrite(const std::string& path, uint64_t offset, const std::string& bytes)
+{
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file.write(bytes.data(), bytes.size());
+  ASSERT_TRUE(file.good()) << path;
+}
+
+struct Place {
+  std::string path;
+  uint64_t offset = 0;
+};
+
+}  // namespace
+
+class StoreDamage : public StoreFixture {
+ protected:
+  static constexpr uint64_t size = 64 * KiB;
+
+  void SetUp() override
+  {
+    if (!is_tablestore())
+      GTEST_SKIP() << "knows tablestore's files";
+    StoreFixture::SetUp();
+    ch = make_collection(pg(1));
+  }
+  void TearDown() override
+  {
+    ch.reset();
+    StoreFixture::TearDown();
+  }
+
+  std::vector<std::string> container_files()
+  {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(dir + "/containers")) {
+      if (entry.is_regular_file())
+        files.push_back(entry.path().string());
+    }
+    return files;
+  }
+  /// Where those bytes are in the container files. The store is not mounted.
+  Place find(const std::string& bytes)
+  {
+    for (const auto& path : container_files()) {
+      const size_t at = slurp(path).find(bytes);
+      if (at != std::string::npos)
+        return {path, at};
+    }
+    ADD_FAILURE() << "the bytes are in no container file";
+    return {};
+  }
+  /// Where byte `offset` of the object's content(seed) is.
+  Place find_content(uint64_t seed, uint64_t offset)
+  {
+    Place place = find(content(seed, 512, offset / 4096 * 4096).to_str());
+    place.offset += offset % 4096;
+    return place;
+  }
+  void flip_bit(const Place& place)
+  {
+    std::ifstream in(place.path, std::ios::binary);
+    in.seekg(place.offset);
+    const char before = in.get();
+    in.close();
+    overwrite(place.path, place.offset, std::string(1, before ^ 0x10));
+  }
+  /// umount; the damage; mount.
+  void damage_offline(const std::function<void()>& damage)
+  {
+    wait_durable(ch);
+    ch.reset();
+    umount();
+    damage();
+    reopen();
+    ch = store->open_collection(pg(1));
+    ASSERT_TRUE(ch);
+    expect_clean = false;
+  }
+  int fsck_offline(bool deep)
+  {
+    ch.reset();
+    umount();
+    const int errors = store->fsck(deep);
+    reopen();
+    ch = store->open_collection(pg(1));
+    return errors;
+  }
+  int read_error(const ghobject_t& oid, uint64_t offset = 0, uint64_t length = 0)
+  {
+    bufferlist bl;
+    const int r = store->read(ch, oid, offset, length, bl);
+    if (r < 0) {
+      EXPECT_EQ(0u, bl.length());
+    }
+    return r;
+  }
+
+  Handle ch;
+  const ghobject_t victim = object("victim", 1, 0x11);
+  const ghobject_t other = object("other", 1, 0x12);
+};
+
+TEST_F(StoreDamage, CleanStoreHasNoErrors)
+{
+  write(ch, victim, 0, content(1, 5 * MiB));
+  write(ch, other, 0, content(2, 100));
+  Transaction t;
+  t.clone(ch->cid, victim, object("clone", 1, 0x11));
+  t.remove(ch->cid, other);
+  queue(ch, std::move(t));
+  write(ch, victim, 100000, content(3, 4096));
+  EXPECT_EQ(0, fsck_offline(false));
+  EXPECT_EQ(0, fsck_offline(true));
+}
+
+TEST_F(StoreDamage, FlippedBitIsAnErrorOfItsBlockOnly)
+{
+  write(ch, victim, 0, content(1, size));
+  write(ch, other, 0, content(2, size));
+  damage_offline([&] { flip_bit(find_content(1, 20000)); });
+  EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_EQ(-EIO, read_error(victim, 20000, 1));
+  EXPECT_EQ(-EIO, read_error(victim, 16 * KiB + 1, 10)) << "the same block";
+  EXPECT_TRUE(same(content(1, 16 * KiB), read(ch, victim, 0, 16 * KiB)));
+  EXPECT_TRUE(same(content(1, size - 20 * KiB - 480, 20 * KiB + 480),
+                   read(ch, victim, 20 * KiB + 480, size)));
+  EXPECT_TRUE(same(content(2, size), read(ch, other)));
+  interval_set<uint64_t> pieces;
+  pieces.insert(0, 100);
+  pieces.insert(20000, 100);
+  bufferlist bl;
+  EXPECT_EQ(-EIO, store->readv(ch, victim, pieces, bl));
+  // The error is the same the second time: nothing bad got into a cache.
+  EXPECT_EQ(-EIO, read_error(victim));
+}
+
+TEST_F(StoreDamage, DeepFsckReportsAFlippedBitAndShallowDoesNotLook)
+{
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] { flip_bit(find_content(1, 0)); });
+  EXPECT_EQ(0, fsck_offline(false));
+  EXPECT_GT(fsck_offline(true), 0);
+  // Put right again.
+  damage_offline([&] {
+    Place place = find(content(1, 512, 4096).to_str());
+    flip_bit({place.path, place.offset - 4096});
+  });
+  EXPECT_EQ(0, fsck_offline(true));
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+}
+
+TEST_F(StoreDamage, DamagedObjectIsRepairedByWritingItAnew)
+{
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] { flip_bit(find_content(1, 5000)); });
+  EXPECT_EQ(-EIO, read_error(victim));
+  // As the OSD does from a replica: the whole object.
+  Transaction t;
+  bufferlist good = content(1, size);
+  t.remove(ch->cid, victim);
+  t.write(ch->cid, victim, 0, size, good);
+  queue(ch, std::move(t));
+  EXPECT_TRUE(same(good, read(ch, victim)));
+  EXPECT_EQ(0, fsck_offline(true));
+}
+
+TEST_F(StoreDamage, DamagedObjectCanBeRemoved)
+{
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] { flip_bit(find_content(1, 5000)); });
+  remove(ch, victim);
+  EXPECT_TRUE(list(ch).empty());
+  EXPECT_EQ(0, fsck_offline(true));
+}
+
+TEST_F(StoreDamage, AlignedOverwriteOfADamagedBlockHealsIt)
+{
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] { flip_bit(find_content(1, 8 * KiB + 5)); });
+  EXPECT_EQ(-EIO, read_error(victim));
+  write(ch, victim, 8 * KiB, content(1, 4 * KiB, 8 * KiB));
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  EXPECT_EQ(0, fsck_offline(true));
+}
+
+TEST_F(StoreDamage, EveryUserOfASharedDamagedBlockGetsTheError)
+{
+  const ghobject_t copy = object("copy", 1, 0x11);
+  write(ch, victim, 0, content(1, size));
+  Transaction t;
+  t.clone(ch->cid, victim, copy);
+  queue(ch, std::move(t));
+  damage_offline([&] { flip_bit(find_content(1, 30000)); });
+  EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_EQ(-EIO, read_error(copy));
+  EXPECT_TRUE(same(content(1, 16 * KiB), read(ch, copy, 0, 16 * KiB)));
+}
+
+TEST_F(StoreDamage, SwappedBlocksAreFound)
+{
+  // Each block is good, but not where it belongs.
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] {
+    const Place first = find(content(1, 4096, 8192).to_str());
+    const Place second = find(content(1, 4096, 40960).to_str());
+    overwrite(first.path, first.offset, content(1, 4096, 40960).to_str());
+    overwrite(second.path, second.offset, content(1, 4096, 8192).to_str());
+  });
+  EXPECT_EQ(-EIO, read_error(victim, 8192, 100));
+  EXPECT_EQ(-EIO, read_error(victim, 40960, 100));
+  EXPECT_TRUE(same(content(1, 8192), read(ch, victim, 0, 8192)));
+  EXPECT_GT(fsck_offline(true), 0);
+}
+
+TEST_F(StoreDamage, StaleBlockIsFound)
+{
+  // The disk lost a write: what was there before is good data, of another time.
+  write(ch, victim, 0, content(1, size));
+  wait_durable(ch);
+  write(ch, victim, 0, content(2, size));
+  damage_offline([&] {
+    const Place place = find(content(2, 4096, 12288).to_str());
+    overwrite(place.path, place.offset, content(1, 4096, 12288).to_str());
+  });
+  EXPECT_EQ(-EIO, read_error(victim, 12288, 4096));
+}
+
+TEST_F(StoreDamage, ZeroedContainerFileHarmsOnlyReadsOfIt)
+{
+  write(ch, victim, 0, content(1, size));
+  write(ch, other, 0, content(2, 100));
+  damage_offline([&] {
+    const Place place = find_content(1, 0);
+    overwrite(place.path, place.offset, std::string(size, '\0'));
+  });
+  EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_TRUE(same(content(2, 100), read(ch, other)));
+  EXPECT_EQ(int(size), int(size_of(ch, victim)));
+  write(ch, object("new", 1, 0x13), 0, content(3, 3 * MiB));
+  EXPECT_TRUE(same(content(3, 3 * MiB), read(ch, object("new", 1, 0x13))));
+}
+
+TEST_F(StoreDamage, MissingContainerFileIsRefusedOrAnErrorAndNeverWrongData)
+{
+  write(ch, victim, 0, content(1, size));
+  wait_durable(ch);
+  ch.reset();
+  umount();
+  expect_clean = false;
+  fs::remove(find_content(1, 0).path);
+  const auto before = snapshot_of(dir);
+  reopen(false);
+  ASSERT_LT(store->mount(), 0);
+  EXPECT_EQ(before, snapshot_of(dir)) << "a mount that is refused changes nothing";
+}
+
+TEST_F(StoreDamage, ShortenedContainerFileIsRefused)
+{
+  write(ch, victim, 0, content(1, size));
+  wait_durable(ch);
+  ch.reset();
+  umount();
+  expect_clean = false;
+  fs::resize_file(find_content(1, 0).path, 4096);
+  const auto before = snapshot_of(dir);
+  reopen(false);
+  ASSERT_LT(store->mount(), 0);
+  EXPECT_EQ(before, snapshot_of(dir));
+}
+
+TEST_F(StoreDamage, OneDamagedLabelCopyIsEnough)
+{
+  write(ch, victim, 0, content(1, size));
+  wait_durable(ch);
+  for (uint64_t copy : {0, 1}) {
+    ch.reset();
+    umount();
+    overwrite(dir + "/label", copy * 4096 + 100, "damaged");
+    reopen();
+    ch = store->open_collection(pg(1));
+    EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  }
+}
+
+TEST_F(StoreDamage, TwoDamagedLabelCopiesAreRefused)
+{
+  write(ch, victim, 0, content(1, size));
+  wait_durable(ch);
+  ch.reset();
+  umount();
+  expect_clean = false;
+  overwrite(dir + "/label", 100, "damaged");
+  overwrite(dir + "/label", 4196, "damaged");
+  const auto before = snapshot_of(dir);
+  reopen(false);
+  EXPECT_LT(store->mount(), 0);
+  EXPECT_LT(store->fsck(false), 0);
+  EXPECT_EQ(before, snapshot_of(dir));
+}
+
+TEST_F(StoreDamage, InjectedErrorsAreReportedAndForgottenWithTheObject)
+{
+  write(ch, victim, 0, content(1, size));
+  write(ch, other, 0, content(2, size));
+  store->inject_data_error(victim);
+  EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_TRUE(same(content(2, size), read(ch, other)));
+  Transaction t;
+  bufferlist bl = content(3, size);
+  t.remove(ch->cid, victim);
+  t.write(ch->cid, victim, 0, size, bl);
+  queue(ch, std::move(t));
+  EXPECT_TRUE(same(content(3, size), read(ch, victim)));
+  store->inject_mdata_error(victim);
+  struct stat st;
+  EXPECT_EQ(-EIO, store->stat(ch, victim, &st, true));
+}

@@ -1,0 +1,303 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// What statfs says, the cap on capacity, and a store that is full.
+#include <filesystem>
+#include <functional>
+
+#include <sys/stat.h>
+
+#include "test/objectstore/tablestore/store_fixture.h"
+
+using namespace tablestore_test;
+namespace fs = std::filesystem;
+
+class StoreStatistics : public StoreFixture {
+ protected:
+  void SetUp() override
+  {
+    if (store_type() == "memstore" || store_type() == "kstore")
+      GTEST_SKIP() << "has no such numbers";
+    StoreFixture::SetUp();
+    ch = make_collection(pg(1));
+  }
+  void TearDown() override
+  {
+    ch.reset();
+    StoreFixture::TearDown();
+  }
+  store_statfs_t statfs()
+  {
+    wait_durable(ch);
+    store_statfs_t s;
+    EXPECT_EQ(0, store->statfs(&s));
+    return s;
+  }
+  store_statfs_t pool_statfs(int64_t pool)
+  {
+    wait_durable(ch);
+    ch->flush();
+    store_statfs_t s;
+    bool per_pool_omap = false;
+    EXPECT_EQ(0, store->pool_statfs(pool, &s, &per_pool_omap));
+    EXPECT_TRUE(per_pool_omap);
+    return s;
+  }
+
+  Handle ch;
+};
+
+TEST_F(StoreStatistics, NewStoreIsEmpty)
+{
+  const auto s = statfs();
+  EXPECT_EQ(0, s.data_stored);
+  EXPECT_EQ(0, s.allocated);
+  EXPECT_GT(s.total, 0u);
+  EXPECT_GT(s.available, 0u);
+  EXPECT_LE(s.available + s.internally_reserved, s.total);
+  const auto p = pool_statfs(1);
+  EXPECT_EQ(0, p.data_stored);
+  EXPECT_EQ(0, p.allocated);
+}
+
+TEST_F(StoreStatistics, NumbersFollowTheDataOfAPool)
+{
+  write(ch, object("a"), 0, content(1, MiB));
+  write(ch, object("b"), 0, content(2, 100 * KiB));
+  auto p = pool_statfs(1);
+  EXPECT_EQ(int64_t(MiB + 100 * KiB), p.data_stored);
+  EXPECT_GE(p.allocated, p.data_stored);
+  EXPECT_LE(p.allocated, p.data_stored + int64_t(64 * KiB));
+  EXPECT_EQ(p.data_stored, statfs().data_stored);
+
+  // Overwriting stores no more; growing and truncating do what they say.
+  write(ch, object("a"), 0, content(3, 500 * KiB));
+  EXPECT_EQ(int64_t(MiB + 100 * KiB), pool_statfs(1).data_stored);
+  write(ch, object("b"), 100 * KiB, content(4, 50 * KiB));
+  EXPECT_EQ(int64_t(MiB + 150 * KiB), pool_statfs(1).data_stored);
+  Transaction t;
+  t.truncate(ch->cid, object("a"), 512 * KiB);
+  queue(ch, std::move(t));
+  p = pool_statfs(1);
+  EXPECT_EQ(int64_t(662 * KiB), p.data_stored);
+  EXPECT_LE(p.allocated, int64_t(662 * KiB + 64 * KiB));
+
+  EXPECT_EQ(0, pool_statfs(2).data_stored);
+  remount({&ch});
+  EXPECT_EQ(int64_t(662 * KiB), pool_statfs(1).data_stored);
+  EXPECT_EQ(p.allocated, pool_statfs(1).allocated);
+
+  remove(ch, object("a"));
+  remove(ch, object("b"));
+  p = pool_statfs(1);
+  EXPECT_EQ(0, p.data_stored);
+  EXPECT_EQ(0, p.allocated);
+  EXPECT_EQ(0, statfs().allocated);
+}
+
+TEST_F(StoreStatistics, HolesAreNotStored)
+{
+  write(ch, object("a"), 4 * MiB, content(1, 64 * KiB));
+  Transaction t;
+  t.zero(ch->cid, object("a"), 0, 2 * MiB);
+  t.truncate(ch->cid, object("a"), 8 * MiB);
+  queue(ch, std::move(t));
+  EXPECT_EQ(int64_t(64 * KiB), pool_statfs(1).data_stored);
+  EXPECT_LE(pool_statfs(1).allocated, int64_t(128 * KiB));
+}
+
+TEST_F(StoreStatistics, PoolsAreApartAndTemporaryObjectsBelongToTheirs)
+{
+  Handle other = make_collection(pg(2));
+  write(ch, object("a"), 0, content(1, 64 * KiB));
+  write(other, object("a", 2), 0, content(2, 128 * KiB));
+  wait_durable(other);
+  write(ch, temp_object("t", 1, 5), 0, content(3, 32 * KiB));
+  EXPECT_EQ(int64_t(96 * KiB), pool_statfs(1).data_stored);
+  EXPECT_EQ(int64_t(128 * KiB), pool_statfs(2).data_stored);
+  EXPECT_EQ(int64_t(224 * KiB), statfs().data_stored);
+}
+
+TEST_F(StoreStatistics, SmallObjectsAreCountedToo)
+{
+  for (int i = 0; i < 100; ++i)
+    write(ch, object("small" + std::to_string(i)), 0, content(i, 1000));
+  EXPECT_EQ(100 * 1000, pool_statfs(1).data_stored);
+  remount({&ch});
+  EXPECT_EQ(100 * 1000, pool_statfs(1).data_stored);
+  for (int i = 0; i < 100; ++i)
+    remove(ch, object("small" + std::to_string(i)));
+  EXPECT_EQ(0, pool_statfs(1).data_stored);
+}
+
+TEST_F(StoreStatistics, AvailableShrinksByWhatIsAllocatedAndComesBack)
+{
+  const auto before = statfs();
+  write(ch, object("a"), 0, content(1, 64 * MiB));
+  const auto full = statfs();
+  EXPECT_LE(full.available, before.available - 64 * MiB);
+  EXPECT_GE(full.available, before.available - 128 * MiB);
+  EXPECT_EQ(before.total, full.total);
+  remove(ch, object("a"));
+  remount({&ch});
+  EXPECT_GE(statfs().available + 40 * MiB, before.available);
+}
+
+class StoreCapacity : public StoreStatistics {
+ protected:
+  static constexpr uint64_t capacity = 512 * MiB;
+  static constexpr uint64_t object_size = MiB;
+
+  void SetUp() override
+  {
+    if (!is_tablestore())
+      GTEST_SKIP() << "has no such cap";
+    set("tablestore_capacity", std::to_string(capacity));
+    set("objectstore_debug_throw_on_failed_txc", "true");
+    StoreStatistics::SetUp();
+  }
+  static ghobject_t nth(int i) { return object("fill" + std::to_string(i), 1); }
+
+  /// Writes objects until none fits by what statfs says; returns their number.
+  int fill(uint64_t seed)
+  {
+    int count = 0;
+    while (statfs().available >= 2 * object_size) {
+      write(ch, nth(count), 0, content(seed + count, object_size));
+      if (++count > int(capacity / object_size)) {
+        ADD_FAILURE() << "the store takes more than its capacity";
+        break;
+      }
+    }
+    return count;
+  }
+  /// What the file system says that the directory takes.
+  uint64_t disk_usage()
+  {
+    uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(dir)) {
+      struct stat st;
+      if (::lstat(entry.path().c_str(), &st) == 0)
+        bytes += st.st_blocks * 512;
+    }
+    return bytes;
+  }
+  int try_write(const ghobject_t& oid, uint64_t size)
+  {
+    try {
+      write(ch, oid, 0, content(9, size));
+    } catch (int error) {
+      return error;
+    }
+    return 0;
+  }
+};
+
+TEST_F(StoreCapacity, FilledReadEmptiedAndFilledAgain)
+{
+  EXPECT_LE(statfs().total, capacity);
+  int first_count = 0;
+  for (uint64_t round = 0; round < 3; ++round) {
+    const int count = fill(round * 1000);
+    // Log, table and reserve take their part; the larger one is for objects.
+    EXPECT_GT(count, int(capacity / object_size / 2)) << "round " << round;
+    if (round == 0)
+      first_count = count;
+    EXPECT_GE(count + 16, first_count) << "space was lost in round " << round;
+    EXPECT_LE(disk_usage(), capacity + 16 * MiB) << "round " << round;
+    for (int i = 0; i < count; i += 7)
+      ASSERT_TRUE(same(content(round * 1000 + i, object_size), read(ch, nth(i)))) << i;
+    if (round == 1) {
+      remount({&ch});
+      ASSERT_TRUE(same(content(round * 1000, object_size), read(ch, nth(0))));
+    }
+    for (int i = 0; i < count; ++i)
+      remove(ch, nth(i));
+    EXPECT_TRUE(list(ch).empty());
+  }
+}
+
+TEST_F(StoreCapacity, TooLargeWriteIsRefusedWholeAndTheStoreGoesOn)
+{
+  const int count = fill(0);
+  // More than there is.
+  EXPECT_EQ(-ENOSPC, try_write(object("too large"), 64 * MiB));
+  EXPECT_FALSE(store->exists(ch, object("too large")));
+  // Also when it is the last of several operations.
+  Transaction t;
+  bufferlist small = content(1, 100), large = content(2, 64 * MiB);
+  t.write(ch->cid, object("small"), 0, small.length(), small);
+  t.write(ch->cid, object("large"), 0, large.length(), large);
+  int error = 0;
+  try {
+    queue(ch, std::move(t));
+  } catch (int e) {
+    error = e;
+  }
+  EXPECT_EQ(-ENOSPC, error);
+  EXPECT_FALSE(store->exists(ch, object("small")));
+  EXPECT_EQ(size_t(count), list(ch).size());
+
+  // Deleting works, and then there is room.
+  for (int i = 0; i < 100; ++i)
+    remove(ch, nth(i));
+  wait_durable(ch);
+  EXPECT_GE(statfs().available, 80 * MiB);
+  EXPECT_EQ(0, try_write(object("large"), 64 * MiB));
+  EXPECT_TRUE(same(content(9, 64 * MiB), read(ch, object("large"))));
+  remount({&ch});
+  EXPECT_TRUE(same(content(9, 64 * MiB), read(ch, object("large"))));
+  EXPECT_FALSE(store->exists(ch, object("small")));
+  for (int i = 100; i < count; i += 9)
+    ASSERT_TRUE(same(content(i, object_size), read(ch, nth(i)))) << i;
+}
+
+TEST_F(StoreCapacity, FullStoreTakesMetadataAndOverwrites)
+{
+  const int count = fill(0);
+  // What an OSD still does when it is full: attributes, log entries, removal.
+  for (int i = 0; i < 200; ++i) {
+    Transaction t;
+    bufferlist value = content(i, 200);
+    t.setattr(ch->cid, nth(i % count), "_", value);
+    std::map<std::string, bufferlist> keys{{"k" + std::to_string(i), value}};
+    t.omap_setkeys(ch->cid, nth(0), keys);
+    queue(ch, std::move(t));
+  }
+  EXPECT_EQ(200u, omap(ch, nth(0)).size());
+  remount({&ch});
+  EXPECT_EQ(200u, omap(ch, nth(0)).size());
+  remove(ch, nth(1));
+  EXPECT_FALSE(store->exists(ch, nth(1)));
+}
+
+TEST_F(StoreCapacity, SmallObjectsFillItAsWell)
+{
+  // 4 KiB each, with gaps: the worst for a store that has classes of slots.
+  int count = 0;
+  while (statfs().available >= 32 * MiB && count < 200) {
+    Transaction t;
+    for (int i = 0; i < 512; ++i) {
+      bufferlist bl = content(count * 1000 + i, 4 * KiB);
+      t.write(ch->cid, object("s" + std::to_string(count) + "." + std::to_string(i)), 0,
+              bl.length(), bl);
+    }
+    queue(ch, std::move(t));
+    ++count;
+  }
+  EXPECT_GT(count, 60);
+  for (int b = 0; b < count; ++b) {
+    Transaction t;
+    for (int i = 0; i < 512; i += 2)
+      t.remove(ch->cid, object("s" + std::to_string(b) + "." + std::to_string(i)));
+    queue(ch, std::move(t));
+  }
+  wait_durable(ch);
+  // Half of it is free, in pieces of one block: large objects take those.
+  const uint64_t room = statfs().available;
+  EXPECT_GT(room, uint64_t(count) * MiB * 8 / 10);
+  EXPECT_EQ(0, try_write(object("large"), 32 * MiB));
+  EXPECT_TRUE(same(content(9, 32 * MiB), read(ch, object("large"))));
+  for (int b = 0; b < count; b += 10)
+    EXPECT_TRUE(same(content(b * 1000 + 1, 4 * KiB),
+                     read(ch, object("s" + std::to_string(b) + ".1"))));
+}
