@@ -89,7 +89,7 @@ struct Engine::Impl {
   Impl(Disk& d, EngineOptions o) : disk(d), options(std::move(o)) {}
   ~Impl() {
     background.reset();
-    if (lane) lane->request_stop();  // a checkpoint may be waiting for the lane
+    if (lane) lane->stop();  // it calls the checkpointer, and a checkpoint may wait for it
     checkpointer.reset();
   }
 

@@ -428,12 +428,13 @@ TEST_F(EngineTest, ManyThreadsWriteAndReadAtOnce) {
   format();
   open();
   std::vector<std::thread> threads;
+  char sequencers[8];
   for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([this, t] {
+    threads.emplace_back([this, t, sequencer = &sequencers[t]] {
       std::vector<Written> mine;
       for (int i = 0; i < 40; ++i) {
         auto txn = std::make_shared<Txn>();
-        txn->sequencer = &threads[size_t(t)];
+        txn->sequencer = sequencer;
         txn->put(Family::object, std::to_string(t) + "/" + std::to_string(i), "v");
         mine.push_back(write(*txn, 1 + uint64_t(i) % 70, uint64_t(t * 1000 + i)));
         engine->submit(txn);

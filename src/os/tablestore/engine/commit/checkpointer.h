@@ -14,7 +14,7 @@ namespace tablestore {
 class Checkpointer {
  public:
   Checkpointer(CommitLane& lane, Table& table, Counters& counters, const Reporter& reporter);
-  ~Checkpointer();  // after CommitLane::request_stop() where a checkpoint may be waiting for the
+  ~Checkpointer();  // after CommitLane::stop() where a checkpoint may be waiting for the
                     // lane
   void start();
   // Soon, in the background. A file system that is full is waited for; other errors are fatal.

@@ -45,7 +45,7 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       lane_head_(head),
       lane_durable_lsn_(head.next_lsn - 1) {}
 
-void CommitLane::request_stop() {
+void CommitLane::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -53,11 +53,11 @@ void CommitLane::request_stop() {
     progress_.notify_all();
   }
   parts_.writes.wake();
+  if (thread_.joinable()) thread_.join();
 }
 
 CommitLane::~CommitLane() {
-  request_stop();
-  if (thread_.joinable()) thread_.join();
+  stop();
   while (writes_in_flight_ > 0) parts_.writes.reap(true);
 }
 

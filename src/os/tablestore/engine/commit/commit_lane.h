@@ -52,8 +52,9 @@ class CommitLane {
   // As a crash: what is queued is dropped; waits only for I/O that is in flight.
   ~CommitLane();
 
-  void start();         // the thread
-  void request_stop();  // it ends at the next step; capture() returns
+  void start();  // the thread
+  // Ends it after the group in hand, and makes capture() return. What is queued stays undone.
+  void stop();
   // Called (from the lane) when the log is half full, and when the lane waits for space in it.
   void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
 

@@ -1,0 +1,482 @@
+#include "os/tablestore/engine/container/allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore {
+namespace {
+
+// How many containers of a class are looked at for a prepared slot, and how far in each: an
+// unprepared slot costs one more flush, a long search costs every request.
+constexpr unsigned prepared_candidates = 4;
+constexpr uint32_t prepared_reach_blocks = 8192;
+
+// How many containers begin_punch() looks at under the mutex.
+constexpr unsigned punch_candidates = 64;
+
+}  // namespace
+
+ContainerState& Allocator::state(uint32_t container) {
+  auto it = containers_.find(container);
+  require(it != containers_.end(), "an extent lies in a container that exists");
+  return *it->second;
+}
+
+const ContainerState& Allocator::state(uint32_t container) const {
+  auto it = containers_.find(container);
+  require(it != containers_.end(), "an extent lies in a container that exists");
+  return *it->second;
+}
+
+template <typename Change>
+void Allocator::change(ContainerState& container, Change change) {
+  const ContainerState::Counts before = container.counts();
+  change();
+  account(container, before, container.counts());
+}
+
+void Allocator::account(const ContainerState& container, const ContainerState::Counts& before,
+                        const ContainerState::Counts& after) {
+  AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
+  sums.free_blocks += uint64_t(after.free) - before.free;
+  sums.unwritten_free_blocks += uint64_t(after.unwritten_free) - before.unwritten_free;
+  sums.punched_blocks += uint64_t(after.punched) - before.punched;
+  usage_.free_blocks += uint64_t(after.free) - before.free;
+  usage_.punched_blocks += uint64_t(after.punched) - before.punched;
+  usage_.durable_blocks += uint64_t(after.durable) - before.durable;
+
+  Class& index = classes_[container.slot_class()];
+  if (before.order != after.order) {
+    if (before.order >= 0) index.by_order[before.order].erase(container.id());
+    if (after.order >= 0) index.by_order[after.order].insert(container.id());
+  }
+  if (!before.unwritten_free && after.unwritten_free) index.with_unwritten.insert(container.id());
+  if (before.unwritten_free && !after.unwritten_free) index.with_unwritten.erase(container.id());
+}
+
+void Allocator::account_new(const ContainerState& container) {
+  AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
+  ++sums.containers;
+  sums.blocks += container.blocks();
+  usage_.blocks += container.blocks();
+  account(container, {}, container.counts());
+}
+
+void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t blocks,
+                              BlockBitmap unwritten, BlockBitmap punched) {
+  require(unwritten.blocks() == blocks, "a bitmap is of its container");
+  std::lock_guard lock(mutex_);
+  auto [it, added] = containers_.emplace(
+      container, std::make_unique<ContainerState>(container, slot_class, std::move(unwritten),
+                                                  std::move(punched)));
+  require(added, "a container is added once");
+  it->second->last_taken_age = age_;
+  next_container_id_ = std::max(next_container_id_, container + 1);
+  if (!recovering_) account_new(*it->second);
+}
+
+bool Allocator::remove_container(uint32_t container) {
+  std::lock_guard lock(mutex_);
+  require(!recovering_, "recovery comes first");
+  const ContainerState& c = state(container);
+  const ContainerState::Counts counts = c.counts();
+  if (!c.empty() || unreserved_blocks() < counts.free) return false;
+  require(counts.durable == 0, "a durable block is held");
+  AllocatorUsage::Class& sums = usage_.classes[c.slot_class()];
+  --sums.containers;
+  sums.blocks -= c.blocks();
+  usage_.blocks -= c.blocks();
+  account(c, counts, {});
+  dirty_.insert(container);
+  removed_.emplace(container, c.slot_class());
+  containers_.erase(container);
+  return true;
+}
+
+uint32_t Allocator::next_container_id() const {
+  std::lock_guard lock(mutex_);
+  return next_container_id_;
+}
+
+void Allocator::skip_container_id(uint32_t container) {
+  std::lock_guard lock(mutex_);
+  next_container_id_ = std::max(next_container_id_, container + 1);
+}
+
+// --- reserve, allocate, release
+
+bool Allocator::reserve(uint64_t blocks) {
+  std::lock_guard lock(mutex_);
+  if (unreserved_blocks() < blocks) return false;
+  usage_.reserved_blocks += blocks;
+  return true;
+}
+
+void Allocator::unreserve(uint64_t blocks) {
+  std::lock_guard lock(mutex_);
+  require(blocks <= usage_.reserved_blocks, "what is returned was reserved");
+  usage_.reserved_blocks -= blocks;
+}
+
+void Allocator::note_demand(unsigned slot_class) {
+  ++usage_.classes[slot_class].recent_slots;
+  if (++demand_ < demand_window) return;
+  demand_ = 0;
+  for (AllocatorUsage::Class& sums : usage_.classes) demand_ += sums.recent_slots /= 2;
+}
+
+Extent Allocator::take(ContainerState& container, uint32_t block, uint32_t blocks) {
+  change(container, [&] { container.take(block, blocks); });
+  container.last_taken_age = age_;
+  return {container.id(), block, blocks};
+}
+
+// A slot of a container of its own class: the next one after the last, preferably a prepared one.
+std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
+  Class& index = classes_[slot_class];
+  const std::set<uint32_t>& whole = index.by_order[slot_class];
+  auto taken = [&](ContainerState& container, uint32_t block) {
+    index.cursor_container = container.id();
+    index.cursor_block = block + slot_blocks(slot_class);
+    return take(container, block, slot_blocks(slot_class));
+  };
+  auto from = [&](uint32_t id) { return id == index.cursor_container ? index.cursor_block : 0; };
+
+  unsigned looked_at = 0;
+  auto try_prepared = [&](uint32_t id) -> std::optional<Extent> {
+    ContainerState& container = state(id);
+    ++looked_at;
+    auto block = container.find_written(slot_class, from(id), prepared_reach_blocks);
+    if (!block) return std::nullopt;
+    return taken(container, *block);
+  };
+  if (whole.contains(index.cursor_container)) {
+    if (auto extent = try_prepared(index.cursor_container)) return extent;
+  }
+  for (auto it = whole.begin(); it != whole.end() && looked_at < prepared_candidates; ++it) {
+    if (*it == index.cursor_container) continue;
+    if (auto extent = try_prepared(*it)) return extent;
+  }
+
+  while (!whole.empty()) {
+    const uint32_t id =
+        whole.contains(index.cursor_container) ? index.cursor_container : *whole.begin();
+    ContainerState& container = state(id);
+    std::optional<uint32_t> block;
+    change(container, [&] { block = container.find(slot_class, from(id)); });
+    if (block) return taken(container, *block);
+  }
+  return std::nullopt;
+}
+
+// An aligned run of 2^order blocks of any larger slot; of the smallest free run that fits, so
+// that whole slots are broken last.
+std::optional<Extent> Allocator::take_part(unsigned order) {
+  for (unsigned run_order = order; run_order < slot_classes; ++run_order) {
+    for (unsigned slot_class = run_order; slot_class < slot_classes; ++slot_class) {
+      const std::set<uint32_t>& candidates = classes_[slot_class].by_order[run_order];
+      while (!candidates.empty()) {
+        ContainerState& container = state(*candidates.begin());
+        auto block = container.find_written(order, 0, prepared_reach_blocks);
+        if (!block) change(container, [&] { block = container.find(order, 0); });
+        if (block) return take(container, *block, slot_blocks(order));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void Allocator::append(const Extent& extent, std::vector<Extent>* extents) const {
+  if (!extents->empty()) {
+    Extent& last = extents->back();
+    if (last.container == extent.container && last.end() == extent.block) {
+      const unsigned slot_class = state(extent.container).slot_class();
+      if (last.block >> slot_class == (extent.end() - 1) >> slot_class) {
+        last.blocks += extent.blocks;
+        return;
+      }
+    }
+  }
+  extents->push_back(extent);
+}
+
+// A reservation stands for free blocks, wherever they are: single blocks at the least.
+void Allocator::take_pieces(unsigned order, std::vector<Extent>* extents) {
+  auto extent = take_slot(order);
+  if (!extent) extent = take_part(order);
+  if (extent) return append(*extent, extents);
+  require(order > 0, "a reservation stands for free blocks");
+  take_pieces(order - 1, extents);
+  take_pieces(order - 1, extents);
+}
+
+std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigned* wanted_class) {
+  std::lock_guard lock(mutex_);
+  require(blocks <= usage_.reserved_blocks, "what is allocated was reserved");
+  // Counted as free again while it is being taken: all of it or nothing.
+  usage_.reserved_blocks -= blocks;
+  std::vector<Extent> extents;
+  std::array<uint32_t, slot_classes> called_for{};
+  for (uint64_t rest = blocks; rest > 0;) {
+    const unsigned order = std::min<unsigned>(slot_classes - 1, std::bit_width(rest) - 1);
+    if (may_split) {
+      take_pieces(order, &extents);
+    } else if (auto extent = take_slot(order)) {
+      extents.push_back(*extent);
+    } else {
+      for (const Extent& taken : extents) give(taken);
+      usage_.reserved_blocks += blocks;
+      if (wanted_class) *wanted_class = order;
+      return {};
+    }
+    ++called_for[order];
+    rest -= slot_blocks(order);
+  }
+  for (unsigned order = 0; order < slot_classes; ++order) {
+    for (uint32_t i = 0; i < called_for[order]; ++i) note_demand(order);
+  }
+  require(usage_.reserved_blocks <= usage_.free_blocks, "a reservation stands for free blocks");
+  return extents;
+}
+
+void Allocator::give(const Extent& extent) {
+  ContainerState& container = state(extent.container);
+  change(container, [&] { container.give(extent.block, extent.blocks); });
+}
+
+void Allocator::cancel(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  give(extent);
+}
+
+void Allocator::release(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  give(extent);
+}
+
+// --- what the log says
+
+void Allocator::mark_durable(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  if (recovering_) return replay(extent, true);
+  ContainerState& container = state(extent.container);
+  change(container, [&] {
+    require(container.is_held(extent.block, extent.blocks), "a durable block is held");
+    require(container.set_durable(extent.block, extent.blocks), "a block has one owner");
+  });
+  dirty_.insert(extent.container);
+}
+
+void Allocator::mark_freed(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  if (recovering_) return replay(extent, false);
+  ContainerState& container = state(extent.container);
+  change(container, [&] {
+    require(container.clear_durable(extent.block, extent.blocks), "a freed block had an owner");
+  });
+  dirty_.insert(extent.container);
+}
+
+bool Allocator::is_unwritten(const Extent& extent) const {
+  std::lock_guard lock(mutex_);
+  return state(extent.container).is_unwritten(extent.block, extent.blocks);
+}
+
+void Allocator::mark_written(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  state(extent.container).mark_written(extent.block, extent.blocks);
+}
+
+void Allocator::load(uint32_t container, const BlockBitmap& durable) {
+  std::lock_guard lock(mutex_);
+  require(recovering_, "a checkpoint is loaded once");
+  next_container_id_ = std::max(next_container_id_, container + 1);
+  auto it = containers_.find(container);
+  if (it == containers_.end()) {
+    missing_.insert_or_assign(container, durable);
+  } else if (it->second->blocks() == durable.blocks()) {
+    it->second->load_durable(durable);
+  } else if (recovery_error_.ok()) {
+    recovery_error_ = Status(EIO, "container " + std::to_string(container) + " has " +
+                                      std::to_string(it->second->blocks()) +
+                                      " blocks, its allocation row is of " +
+                                      std::to_string(durable.blocks()));
+  }
+}
+
+void Allocator::replay(const Extent& extent, bool owned) {
+  next_container_id_ = std::max(next_container_id_, extent.container + 1);
+  dirty_.insert(extent.container);
+  const uint64_t end = uint64_t(extent.block) + extent.blocks;
+  bool consistent = false;
+  auto it = containers_.find(extent.container);
+  if (it != containers_.end()) {
+    ContainerState& c = *it->second;
+    consistent = end <= c.blocks() && (owned ? c.set_durable(extent.block, extent.blocks)
+                                             : c.clear_durable(extent.block, extent.blocks));
+  } else if (end <= UINT32_MAX) {
+    BlockBitmap& bitmap = missing_.try_emplace(extent.container, BlockBitmap(0)).first->second;
+    bitmap.grow(end);
+    consistent = owned ? !bitmap.any(extent.block, extent.blocks)
+                       : bitmap.all(extent.block, extent.blocks);
+    owned ? bitmap.set(extent.block, extent.blocks) : bitmap.clear(extent.block, extent.blocks);
+  }
+  if (!consistent && recovery_error_.ok()) {
+    recovery_error_ = Status(EIO, "the log " + std::string(owned ? "gives" : "frees") + " blocks " +
+                                      std::to_string(extent.block) + " to " + std::to_string(end) +
+                                      " of container " + std::to_string(extent.container) +
+                                      (owned ? ", which have an owner" : ", which have no owner") +
+                                      " according to what precedes, or do not exist");
+  }
+}
+
+Status Allocator::finish_recovery() {
+  std::lock_guard lock(mutex_);
+  require(recovering_, "recovery ends once");
+  if (!recovery_error_.ok()) return recovery_error_;
+  for (const auto& [container, bitmap] : missing_) {
+    if (const uint32_t owned = bitmap.count()) {
+      return Status(EIO, "missing or incomplete container file: containers/*/" +
+                             std::to_string(container) + ", " + std::to_string(owned) +
+                             " blocks of which hold data; bring the file back, or have this OSD "
+                             "rebuilt from its peers");
+    }
+    dirty_.insert(container);
+    removed_.emplace(container, 0);
+  }
+  missing_.clear();
+  recovering_ = false;
+  for (auto& [id, container] : containers_) {
+    container->hold_durable();
+    account_new(*container);
+  }
+  return {};
+}
+
+std::vector<Allocator::DurableState> Allocator::take_dirty() {
+  std::lock_guard lock(mutex_);
+  std::vector<DurableState> changed;
+  for (uint32_t id : dirty_) {
+    if (auto gone = removed_.find(id); gone != removed_.end()) {
+      changed.push_back({id, gone->second, BlockBitmap(0)});
+    } else {
+      const ContainerState& container = state(id);
+      changed.push_back({id, container.slot_class(), container.durable()});
+    }
+  }
+  dirty_.clear();
+  removed_.clear();
+  return changed;
+}
+
+std::optional<BlockBitmap> Allocator::durable_bitmap(uint32_t container) const {
+  std::lock_guard lock(mutex_);
+  auto it = containers_.find(container);
+  if (it == containers_.end()) return std::nullopt;
+  return it->second->durable();
+}
+
+std::vector<uint32_t> Allocator::containers() const {
+  std::lock_guard lock(mutex_);
+  std::vector<uint32_t> ids;
+  ids.reserve(containers_.size());
+  for (const auto& [id, container] : containers_) ids.push_back(id);
+  return ids;
+}
+
+// --- background work
+
+std::optional<Extent> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
+  std::lock_guard lock(mutex_);
+  Class& index = classes_[slot_class];
+  max_blocks = std::min<uint64_t>(max_blocks, unreserved_blocks());
+  if (!max_blocks || index.with_unwritten.empty()) return std::nullopt;
+  // Where the next slots will be taken from, first.
+  const uint32_t id = index.with_unwritten.contains(index.cursor_container)
+                          ? index.cursor_container
+                          : *index.with_unwritten.begin();
+  ContainerState& container = state(id);
+  const Extent run = container.find_unwritten_run(max_blocks);
+  change(container, [&] { container.take(run.block, run.blocks); });
+  return run;
+}
+
+std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min_blocks,
+                                             uint32_t max_blocks) {
+  std::lock_guard lock(mutex_);
+  auto it = containers_.lower_bound(punch_cursor_);
+  const size_t budget = std::min<size_t>(punch_candidates, containers_.size());
+  for (size_t i = 0; i < budget; ++i, ++it) {
+    if (it == containers_.end()) it = containers_.begin();
+    ContainerState& container = *it->second;
+    punch_cursor_ = container.id() + 1;
+    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
+    const uint64_t spare = rule.spare_blocks[container.slot_class()];
+    if (age_ - container.last_taken_age < rule.min_age || class_free <= spare) continue;
+    const uint64_t most = std::min({class_free - spare, unreserved_blocks(), uint64_t(max_blocks)});
+    if (most < min_blocks || container.counts().free < min_blocks) continue;
+    const Extent run = container.find_free_run(min_blocks, most);
+    if (!run.blocks) continue;
+    change(container, [&] { container.take(run.block, run.blocks); });
+    punch_cursor_ = container.id();
+    return run;
+  }
+  return std::nullopt;
+}
+
+void Allocator::end_punch(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  ContainerState& container = state(extent.container);
+  change(container, [&] { container.punch(extent.block, extent.blocks); });
+}
+
+std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_class,
+                                               uint32_t max_blocks) {
+  std::lock_guard lock(mutex_);
+  if (!max_blocks) return std::nullopt;
+  if (!(slot_class ? usage_.classes[*slot_class].punched_blocks : usage_.punched_blocks)) {
+    return std::nullopt;
+  }
+  for (auto& [id, container] : containers_) {
+    if (slot_class && container->slot_class() != *slot_class) continue;
+    if (!container->counts().punched) continue;
+    const Extent run = container->find_punched_run(max_blocks);
+    change(*container, [&] { container->unpunch(run.block, run.blocks); });
+    return run;
+  }
+  return std::nullopt;
+}
+
+void Allocator::end_background(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  give(extent);
+}
+
+std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
+  std::lock_guard lock(mutex_);
+  for (auto it = containers_.rbegin(); it != containers_.rend(); ++it) {
+    const ContainerState& container = *it->second;
+    const ContainerState::Counts& counts = container.counts();
+    if (!container.empty() || age_ - container.last_taken_age < rule.min_age) continue;
+    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
+    if (class_free - counts.free < rule.spare_blocks[container.slot_class()]) continue;
+    if (unreserved_blocks() < counts.free) continue;
+    return it->first;
+  }
+  return std::nullopt;
+}
+
+void Allocator::advance_age() {
+  std::lock_guard lock(mutex_);
+  ++age_;
+}
+
+AllocatorUsage Allocator::usage() const {
+  std::lock_guard lock(mutex_);
+  return usage_;
+}
+
+}  // namespace tablestore

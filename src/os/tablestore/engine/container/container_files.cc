@@ -1,0 +1,183 @@
+#include "os/tablestore/engine/container/container_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <optional>
+
+#include "os/tablestore/engine/format/extent.h"
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore {
+namespace {
+
+constexpr const char* root = "containers";
+
+std::string class_dir(unsigned slot_class) {
+  const std::string digits = std::to_string(slot_class);
+  return std::string(root) + "/" + (digits.size() < 2 ? "0" : "") + digits;
+}
+
+std::string container_path(uint32_t container, unsigned slot_class) {
+  return class_dir(slot_class) + "/" + std::to_string(container);
+}
+
+std::optional<uint32_t> parse_number(const std::string& name) {
+  uint32_t number = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  // One name per number, and the highest number leaves room for a next one.
+  if (!whole || number == UINT32_MAX || std::to_string(number) != name) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+ContainerFiles::ContainerFiles(Disk& disk, uint64_t container_bytes)
+    : disk_(disk), container_bytes_(container_bytes) {
+  require(container_bytes > 0 && container_bytes % (largest_slot_blocks * block_bytes) == 0,
+          "a container holds whole slots of the largest class");
+  require(container_bytes / block_bytes < UINT32_MAX, "a block number has 32 bits");
+}
+
+Status ContainerFiles::format(Disk& disk) {
+  if (Status s = disk.make_dir(root); !s.ok()) return s;
+  for (unsigned slot_class = 0; slot_class < slot_classes; ++slot_class) {
+    if (Status s = disk.make_dir(class_dir(slot_class)); !s.ok()) return s;
+    if (Status s = disk.sync_dir(class_dir(slot_class)); !s.ok()) return s;
+  }
+  return disk.sync_dir(root);
+}
+
+Result<std::vector<ContainerFiles::Found>> ContainerFiles::open(bool read_only) {
+  std::vector<Found> found;
+  for (unsigned slot_class = 0; slot_class < slot_classes; ++slot_class) {
+    if (Status s = open_class(slot_class, read_only, &found); !s.ok()) {
+      close();
+      return s;
+    }
+  }
+  return found;
+}
+
+Status ContainerFiles::open_class(unsigned slot_class, bool read_only, std::vector<Found>* found) {
+  auto names = disk_.list(class_dir(slot_class));
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    const auto container = parse_number(name);
+    if (!container) continue;  // not ours, and nothing of ours depends on it
+    const std::string path = container_path(*container, slot_class);
+    auto file = disk_.open(path, read_only ? OpenMode::read_only : OpenMode::read_write);
+    if (!file.ok()) return file.status();
+    const uint64_t size = (*file)->size_bytes();
+    if (size < container_bytes_) {
+      incomplete_.emplace_back(*container, slot_class);
+      continue;
+    }
+    if (size > container_bytes_) {
+      return Status(EIO, path + " has " + std::to_string(size) + " bytes, expected " +
+                             std::to_string(container_bytes_));
+    }
+    if (!read_only) {
+      if (Status s = (*file)->flush(); !s.ok()) return s;
+    }
+    auto unwritten = unwritten_blocks(**file);
+    if (!unwritten.ok()) return unwritten.status();
+    std::lock_guard lock(mutex_);
+    if (!files_.try_emplace(*container, Open{file.take(), slot_class}).second) {
+      return Status(EIO, path + ": another class has a container of this number; one of the two "
+                                "files was put there by hand");
+    }
+    found->push_back({*container, slot_class, unwritten.take()});
+  }
+  return {};
+}
+
+Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file) const {
+  auto ranges = file.unwritten();
+  if (!ranges.ok()) return ranges.status();
+  BlockBitmap bitmap(blocks());
+  for (const ByteRange& range : *ranges) {
+    const uint64_t first = std::min<uint64_t>(range.offset / block_bytes, blocks());
+    const uint64_t end = std::min<uint64_t>(
+        (range.offset + range.length + block_bytes - 1) / block_bytes, blocks());
+    bitmap.set(first, end - first);
+  }
+  return bitmap;
+}
+
+std::vector<uint32_t> ContainerFiles::incomplete() const {
+  std::vector<uint32_t> containers;
+  for (const auto& [container, slot_class] : incomplete_) containers.push_back(container);
+  return containers;
+}
+
+Status ContainerFiles::remove_incomplete() {
+  while (!incomplete_.empty()) {
+    const auto [container, slot_class] = incomplete_.back();
+    if (Status s = remove_path(container, slot_class); !s.ok()) return s;
+    incomplete_.pop_back();
+  }
+  return {};
+}
+
+void ContainerFiles::close() {
+  std::lock_guard lock(mutex_);
+  files_.clear();
+  incomplete_.clear();
+}
+
+Status ContainerFiles::fill_new(File& file) {
+  if (Status s = file.allocate(0, container_bytes_); !s.ok()) return s;
+  return file.flush();
+}
+
+Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class) {
+  auto file = disk_.open(container_path(container, slot_class), OpenMode::create_new);
+  if (!file.ok()) return file.status();
+  Status status = fill_new(**file);
+  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));
+  if (status.code() == ENOSPC) {
+    *file = nullptr;
+    if (Status removed = remove_path(container, slot_class); !removed.ok()) return removed;
+  }
+  if (!status.ok()) return status;
+  auto unwritten = unwritten_blocks(**file);
+  if (!unwritten.ok()) return unwritten.status();
+  std::lock_guard lock(mutex_);
+  const bool added = files_.try_emplace(container, Open{file.take(), slot_class}).second;
+  require(added, "a container's number is new");
+  return unwritten;
+}
+
+Status ContainerFiles::remove_path(uint32_t container, unsigned slot_class) {
+  if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
+  return disk_.sync_dir(class_dir(slot_class));
+}
+
+Status ContainerFiles::remove(uint32_t container) {
+  Open closing;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = files_.find(container);
+    require(it != files_.end(), "a container that is removed exists");
+    closing = std::move(it->second);
+    files_.erase(it);
+  }
+  closing.file = nullptr;
+  return remove_path(container, closing.slot_class);
+}
+
+File& ContainerFiles::file(uint32_t container) {
+  std::shared_lock lock(mutex_);
+  auto it = files_.find(container);
+  require(it != files_.end(), "an extent lies in a container that exists");
+  return *it->second.file;
+}
+
+bool ContainerFiles::exists(uint32_t container) const {
+  std::shared_lock lock(mutex_);
+  return files_.contains(container);
+}
+
+}  // namespace tablestore

@@ -1,0 +1,173 @@
+#include "os/tablestore/engine/container/container_state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore {
+
+ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unwritten,
+                               BlockBitmap punched)
+    : id_(id),
+      slot_class_(slot_class),
+      busy_(unwritten.blocks()),
+      punched_(punched.blocks() ? std::move(punched) : BlockBitmap(unwritten.blocks())),
+      unwritten_(std::move(unwritten)),
+      durable_(unwritten_.blocks()) {
+  require(slot_class < slot_classes, "a slot class is one of ours");
+  require(blocks() > 0 && blocks() % largest_slot_blocks == 0, "a container holds whole slots");
+  require(punched_.blocks() == blocks(), "both bitmaps are of one container");
+  hold_durable();
+}
+
+void ContainerState::hold_durable() {
+  for (size_t i = 0; i < busy_.words().size(); ++i) {
+    // An owned block has its space, whatever the file system said of the range around it.
+    punched_.words()[i] &= ~durable_.words()[i];
+    require(!(punched_.words()[i] & ~unwritten_.words()[i]), "a punched block is unwritten");
+    busy_.words()[i] = durable_.words()[i] | punched_.words()[i];
+  }
+  counts_.punched = punched_.count();
+  counts_.durable = durable_.count();
+  counts_.free = blocks() - busy_.count();
+  counts_.unwritten_free = 0;
+  for (size_t i = 0; i < busy_.words().size(); ++i) {
+    counts_.unwritten_free += std::popcount(unwritten_.words()[i] & ~busy_.words()[i]);
+  }
+  counts_.order = slot_class_;
+  lower_order(slot_class_);
+}
+
+void ContainerState::lower_order(int order) {
+  order = std::min(order, counts_.order);
+  if (!counts_.free) order = -1;
+  while (order > 0 && counts_.free < slot_blocks(order)) --order;
+  counts_.order = order;
+}
+
+// A freed block may have completed a longer run: follow the buddies of each aligned part.
+void ContainerState::raise_order(uint32_t first, uint32_t count) {
+  const int highest = slot_class_;
+  const uint32_t end = first + count;
+  for (uint32_t part = first; part < end && counts_.order < highest;) {
+    int order = std::min<int>(highest, std::bit_width(end - part) - 1);
+    if (part) order = std::min<int>(order, std::countr_zero(part));
+    const uint32_t next = part + slot_blocks(order);
+    while (order < highest) {
+      const uint32_t parent = part & ~(slot_blocks(order + 1) - 1);
+      if (busy_.any(parent, slot_blocks(order + 1))) break;
+      ++order;
+    }
+    counts_.order = std::max(counts_.order, order);
+    part = next;
+  }
+}
+
+void ContainerState::take(uint32_t first, uint32_t count) {
+  require(!busy_.any(first, count), "a block that is handed out was free");
+  busy_.set(first, count);
+  counts_.free -= count;
+  counts_.unwritten_free -= unwritten_.count(first, count);
+  lower_order(counts_.order);
+}
+
+void ContainerState::give(uint32_t first, uint32_t count) {
+  require(is_held(first, count), "a freed block was held");
+  require(!durable_.any(first, count), "a freed block is owned by no row");
+  busy_.clear(first, count);
+  counts_.free += count;
+  counts_.unwritten_free += unwritten_.count(first, count);
+  raise_order(first, count);
+}
+
+void ContainerState::punch(uint32_t first, uint32_t count) {
+  require(is_held(first, count), "a punched block was held");
+  require(!durable_.any(first, count), "a punched block is owned by no row");
+  punched_.set(first, count);
+  unwritten_.set(first, count);
+  counts_.punched += count;
+}
+
+void ContainerState::unpunch(uint32_t first, uint32_t count) {
+  require(punched_.all(first, count), "a restored block was punched");
+  punched_.clear(first, count);
+  counts_.punched -= count;
+}
+
+void ContainerState::mark_written(uint32_t first, uint32_t count) {
+  require(is_held(first, count), "a written block is held");
+  unwritten_.clear(first, count);
+}
+
+bool ContainerState::is_unwritten(uint32_t first, uint32_t count) const {
+  return unwritten_.any(first, count);
+}
+
+bool ContainerState::is_held(uint32_t first, uint32_t count) const {
+  return busy_.all(first, count) && !punched_.any(first, count);
+}
+
+bool ContainerState::set_durable(uint32_t first, uint32_t count) {
+  if (durable_.any(first, count)) return false;
+  durable_.set(first, count);
+  counts_.durable += count;
+  return true;
+}
+
+bool ContainerState::clear_durable(uint32_t first, uint32_t count) {
+  if (!durable_.all(first, count)) return false;
+  durable_.clear(first, count);
+  counts_.durable -= count;
+  return true;
+}
+
+std::optional<uint32_t> ContainerState::find(unsigned order, uint32_t from) {
+  require(order <= slot_class_, "a search stays within slots");
+  if (counts_.order < int(order)) return std::nullopt;
+  auto found = busy_.find_clear_run(from, slot_blocks(order));
+  if (!found && from) found = busy_.find_clear_run(0, slot_blocks(order));
+  if (!found) lower_order(int(order) - 1);
+  return found;
+}
+
+std::optional<uint32_t> ContainerState::find_written(unsigned order, uint32_t from,
+                                                     uint32_t reach) const {
+  const uint32_t run = slot_blocks(order);
+  if (counts_.order < int(order) || counts_.free - counts_.unwritten_free < run) {
+    return std::nullopt;
+  }
+  const uint32_t limit = std::min<uint64_t>(blocks(), uint64_t(from) + reach);
+  auto found = busy_.find_clear_run(from, run, unwritten_, limit);
+  if (!found && from) found = busy_.find_clear_run(0, run, unwritten_, std::min(from, reach));
+  return found;
+}
+
+Extent ContainerState::find_unwritten_run(uint32_t max) const {
+  if (!counts_.unwritten_free) return run(0, 0);
+  uint32_t first = 0;
+  for (uint32_t clear; (clear = busy_.next_clear(first)) != first ||
+                       (clear = unwritten_.next_set(first)) != first;) {
+    first = clear;
+  }
+  require(first < blocks(), "the count of free unwritten blocks is right");
+  const uint32_t end = std::min(busy_.next_set(first), unwritten_.next_clear(first));
+  return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
+}
+
+Extent ContainerState::find_free_run(uint32_t min, uint32_t max) const {
+  for (uint32_t first = busy_.next_clear(0); first < blocks();) {
+    const uint32_t end = busy_.next_set(first);
+    if (end - first >= min) return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
+    first = busy_.next_clear(end);
+  }
+  return run(0, 0);
+}
+
+Extent ContainerState::find_punched_run(uint32_t max) const {
+  const uint32_t first = punched_.next_set(0);
+  if (first == blocks()) return run(0, 0);
+  return run(first, std::min<uint64_t>(punched_.next_clear(first), uint64_t(first) + max));
+}
+
+}  // namespace tablestore

@@ -1,0 +1,85 @@
+// What is known of the blocks of one container, and the searches in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "os/tablestore/engine/container/block_bitmap.h"
+#include "os/tablestore/engine/format/extent.h"
+
+namespace tablestore {
+
+// Owned by the Allocator and guarded by its mutex.
+//
+// A block is in one of three states: free; held; punched (no file-system space stands behind it).
+// Independent of that, it is durable or not (only held ones can be), and unwritten or not (punched
+// ones always are). Every change asserts the state that it leaves.
+class ContainerState {
+ public:
+  // Nothing held. Punched blocks must be unwritten; where `punched` has 0 blocks, none is.
+  ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unwritten, BlockBitmap punched);
+
+  uint32_t id() const { return id_; }
+  unsigned slot_class() const { return slot_class_; }
+  uint32_t blocks() const { return busy_.blocks(); }
+
+  struct Counts {
+    uint32_t free = 0;
+    uint32_t unwritten_free = 0;
+    uint32_t punched = 0;
+    uint32_t durable = 0;
+    // No aligned free run within a slot is longer than 2^order blocks; -1: nothing is free. An
+    // upper bound: a search that fails lowers it, a block that is freed raises it.
+    int order = -1;
+    bool operator==(const Counts&) const = default;
+  };
+  const Counts& counts() const { return counts_; }
+  bool empty() const { return counts_.free + counts_.punched == blocks(); }
+
+  void take(uint32_t first, uint32_t count);          // free -> held
+  void give(uint32_t first, uint32_t count);          // held, not durable -> free
+  void punch(uint32_t first, uint32_t count);         // held, not durable -> punched, unwritten
+  void unpunch(uint32_t first, uint32_t count);       // punched -> held
+  void mark_written(uint32_t first, uint32_t count);  // held
+  bool is_unwritten(uint32_t first, uint32_t count) const;
+  bool is_held(uint32_t first, uint32_t count) const;
+
+  // After recovery: on held blocks only. False, and nothing changed, where a block is owned twice,
+  // or given up without being owned.
+  bool set_durable(uint32_t first, uint32_t count);
+  bool clear_durable(uint32_t first, uint32_t count);
+  void load_durable(const BlockBitmap& durable) { durable_ = durable; }
+  // The end of recovery: held = durable.
+  void hold_durable();
+  const BlockBitmap& durable() const { return durable_; }
+
+  // An aligned free run of 2^order blocks, order <= slot_class: the first at or after `from`, else
+  // the first of all. Lowers counts().order where there is none.
+  std::optional<uint32_t> find(unsigned order, uint32_t from);
+  // The same for a run that was written before; looks no further than `reach` blocks, from `from`
+  // and then from the beginning.
+  std::optional<uint32_t> find_written(unsigned order, uint32_t from, uint32_t reach) const;
+  // A run of at most `max` blocks that are free and unwritten; 0 blocks where there is none.
+  Extent find_unwritten_run(uint32_t max) const;
+  // A run of `min` to `max` free blocks.
+  Extent find_free_run(uint32_t min, uint32_t max) const;
+  // A run of at most `max` punched blocks.
+  Extent find_punched_run(uint32_t max) const;
+
+  uint64_t last_taken_age = 0;  // Allocator's age when a block was last handed out
+
+ private:
+  Extent run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
+  void lower_order(int order);
+  void raise_order(uint32_t first, uint32_t count);
+
+  uint32_t id_;
+  unsigned slot_class_;
+  Counts counts_;
+  BlockBitmap busy_;     // held or punched
+  BlockBitmap punched_;
+  BlockBitmap unwritten_;
+  BlockBitmap durable_;
+};
+
+}  // namespace tablestore

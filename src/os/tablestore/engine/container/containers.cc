@@ -1,0 +1,371 @@
+#include "os/tablestore/engine/container/containers.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "os/tablestore/engine/io/block_memory.h"
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore {
+namespace {
+
+constexpr uint64_t mebibyte_blocks = (1 << 20) / block_bytes;
+constexpr uint32_t prepare_run_blocks = mebibyte_blocks;
+constexpr uint32_t punch_min_blocks = mebibyte_blocks;
+constexpr uint32_t punch_max_blocks = 16 * mebibyte_blocks;
+constexpr uint64_t restore_max_bytes = 64 << 20;
+
+// A class has shown that it needs containers when it lately called for so many slots, for so many
+// blocks, or for this part of a container.
+constexpr uint64_t deserving_slots = 1024;
+constexpr uint64_t deserving_blocks = 16 * mebibyte_blocks;
+constexpr uint64_t deserving_part = 8;
+// The part of the capacity that only reserve() makes containers from.
+constexpr uint64_t last_part = 8;
+// Fewer slots than this say nothing about which classes are in use.
+constexpr uint64_t telling_slots = 1024;
+
+std::string in_mib(uint64_t bytes) {
+  return std::to_string(bytes >> 20) + "." + std::to_string((bytes >> 10) % 1024 * 10 / 1024) +
+         " MiB";
+}
+
+}  // namespace
+
+Containers::Containers(Disk& disk, ContainerOptions options, Counters& counters)
+    : disk_(disk),
+      options_(options),
+      counters_(counters),
+      files_(disk, options.container_bytes) {}
+
+Containers::~Containers() = default;
+
+Status Containers::open() {
+  auto found = files_.open(options_.read_only);
+  if (!found.ok()) return found.status();
+  for (ContainerFiles::Found& container : *found) {
+    BlockBitmap punched(0);
+    if (!options_.read_only) {
+      auto holes = fill_holes(files_.file(container.container), container.unwritten);
+      if (!holes.ok()) return holes.status();
+      punched = holes.take();
+    }
+    allocator_.add_container(container.container, container.slot_class, container_blocks(),
+                             std::move(container.unwritten), std::move(punched));
+  }
+  for (uint32_t container : files_.incomplete()) allocator_.skip_container_id(container);
+  return {};
+}
+
+// Which unwritten ranges are holes (punched, or never given space) is not remembered: space is
+// given to all, piece by piece as far as the headroom stays. One that has its space costs nothing.
+Result<BlockBitmap> Containers::fill_holes(File& file, const BlockBitmap& unwritten) {
+  BlockBitmap holes(unwritten.blocks());
+  for (uint32_t at = unwritten.next_set(0); at < unwritten.blocks();) {
+    const uint32_t end = unwritten.next_clear(at);
+    auto space = disk_.space();
+    if (!space.ok()) return space.status();
+    const uint64_t available =
+        space->available_bytes - std::min(space->available_bytes, options_.headroom_bytes);
+    uint32_t piece = std::min<uint64_t>(end - at, available / block_bytes);
+    if (piece < std::min<uint64_t>(end - at, mebibyte_blocks)) piece = 0;
+    if (piece) {
+      const Status s = file.allocate(at * block_bytes, piece * block_bytes);
+      if (!s.ok() && s.code() != ENOSPC) return s;
+      if (!s.ok()) piece = 0;
+    }
+    if (!piece) {
+      holes.set(at, end - at);
+      piece = end - at;
+    }
+    at = unwritten.next_set(at + piece);
+  }
+  return holes;
+}
+
+void Containers::close() { files_.close(); }
+
+Status Containers::read(const Extent& extent, std::span<std::byte> out) {
+  require(out.size() == extent.length_bytes(), "a read fills its memory");
+  return files_.file(extent.container).read(extent.offset_bytes(), out);
+}
+
+// --- space
+
+uint64_t Containers::file_bytes() const {
+  const AllocatorUsage usage = allocator_.usage();
+  return (usage.blocks - usage.punched_blocks) * block_bytes;
+}
+
+Result<uint64_t> Containers::growable_bytes() {
+  if (options_.read_only) return uint64_t(0);
+  auto space = disk_.space();
+  if (!space.ok()) return space.status();
+  uint64_t growable =
+      space->available_bytes - std::min(space->available_bytes, options_.headroom_bytes);
+  if (options_.capacity_bytes) {
+    const uint64_t taken = file_bytes();
+    growable =
+        std::min(growable, options_.capacity_bytes - std::min(options_.capacity_bytes, taken));
+  }
+  return growable;
+}
+
+uint64_t Containers::obtainable_bytes(const AllocatorUsage& usage, uint64_t growable) const {
+  const uint64_t punched =
+      std::min(usage.punched_blocks * block_bytes, growable / block_bytes * block_bytes);
+  return punched + (growable - punched) / options_.container_bytes * options_.container_bytes;
+}
+
+uint64_t Containers::free_bytes() {
+  const auto growable = growable_bytes();
+  const AllocatorUsage usage = allocator_.usage();
+  return usage.free_blocks * block_bytes + (growable.ok() ? obtainable_bytes(usage, *growable) : 0);
+}
+
+Status Containers::no_space(uint64_t bytes, uint64_t growable) {
+  const AllocatorUsage usage = allocator_.usage();
+  std::string cap;
+  if (options_.capacity_bytes) cap = " of at most " + in_mib(options_.capacity_bytes);
+  return Status(ENOSPC, disk_.name() + "/containers: no space for " + in_mib(bytes) +
+                            " of data: " + in_mib(usage.free_blocks * block_bytes) + " free, " +
+                            in_mib(usage.reserved_blocks * block_bytes) +
+                            " of it promised, containers take " + in_mib(file_bytes()) + cap +
+                            " and may take " + in_mib(growable) + " more (in files of " +
+                            in_mib(options_.container_bytes) +
+                            "); delete data, or give the file system more space");
+}
+
+// --- reserve and allocate
+
+Status Containers::reserve(uint64_t bytes) {
+  const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
+  if (allocator_.reserve(blocks)) return {};
+  if (options_.read_only) {
+    return Status(EROFS, disk_.name() + ": the store is open for reading only");
+  }
+  {
+    std::lock_guard growth(growth_mutex_);
+    if (Status s = grow_for(blocks); s.code() != ENOSPC) return s;
+  }
+  // What a background step holds is free again when the step ends.
+  std::lock_guard background(background_mutex_);
+  std::lock_guard growth(growth_mutex_);
+  return grow_for(blocks);
+}
+
+void Containers::unreserve(uint64_t bytes) {
+  allocator_.unreserve(round_up_to_block(bytes) / block_bytes);
+}
+
+Status Containers::grow_for(uint64_t blocks) {
+  while (!allocator_.reserve(blocks)) {
+    const auto growable = growable_bytes();
+    if (!growable.ok()) return growable.status();
+    const AllocatorUsage usage = allocator_.usage();
+    const uint64_t free = usage.free_blocks - usage.reserved_blocks;
+    // Nothing is made in vain.
+    if (free * block_bytes + obtainable_bytes(usage, *growable) < blocks * block_bytes) {
+      return no_space(blocks * block_bytes, *growable);
+    }
+    const unsigned slot_class = class_to_grow(blocks);
+    auto grown = restore(slot_class, *growable);
+    if (grown.ok() && !*grown) grown = restore(std::nullopt, *growable);
+    if (grown.ok() && !*grown && *growable >= options_.container_bytes) grown = create(slot_class);
+    if (!grown.ok()) return grown.status();
+    if (!*grown && !allocator_.reserve(blocks)) return no_space(blocks * block_bytes, *growable);
+    if (!*grown) return {};
+  }
+  return {};
+}
+
+unsigned Containers::class_to_grow(uint64_t blocks) const {
+  if (const int wanted = wanted_class_.load(std::memory_order_relaxed); wanted >= 0) return wanted;
+  return std::min<unsigned>(slot_classes - 1, std::bit_width(std::max<uint64_t>(blocks, 1)) - 1);
+}
+
+Result<bool> Containers::restore(std::optional<unsigned> slot_class, uint64_t growable) {
+  const uint64_t most = std::min(growable, restore_max_bytes) / block_bytes;
+  const auto run = allocator_.begin_restore(slot_class, most);
+  if (!run) return false;
+  const Status s = files_.file(run->container).allocate(run->offset_bytes(), run->length_bytes());
+  if (!s.ok()) {
+    allocator_.end_punch(*run);
+    if (s.code() == ENOSPC) return false;
+    return s;
+  }
+  allocator_.end_background(*run);
+  return true;
+}
+
+Result<bool> Containers::create(unsigned slot_class) {
+  const uint32_t container = allocator_.next_container_id();
+  allocator_.skip_container_id(container);
+  auto unwritten = files_.create(container, slot_class);
+  create_failed_ = !unwritten.ok();
+  if (!unwritten.ok()) {
+    if (unwritten.status().code() == ENOSPC) return false;
+    return unwritten.status();
+  }
+  allocator_.add_container(container, slot_class, container_blocks(), unwritten.take());
+  if (wanted_class_ == int(slot_class)) wanted_class_ = -1;
+  ++counters_.containers_created;
+  return true;
+}
+
+bool Containers::in_use(const AllocatorUsage& usage, unsigned slot_class) const {
+  return usage.classes[slot_class].recent_slots > 0;
+}
+
+Result<bool> Containers::deserves_container(unsigned slot_class) {
+  const uint64_t slots = allocator_.usage().classes[slot_class].recent_slots;
+  const uint64_t enough = std::min(deserving_blocks, container_blocks() / deserving_part);
+  if (slots < deserving_slots && slots * slot_blocks(slot_class) < enough) return false;
+  const auto growable = growable_bytes();
+  if (!growable.ok()) return growable.status();
+  return *growable >= options_.container_bytes &&
+         *growable > (*growable + file_bytes()) / last_part;
+}
+
+// True where a container of the class was made, by this thread or another.
+bool Containers::create_for_allocate(unsigned slot_class) {
+  if (create_failed_) return false;
+  const uint64_t before = allocator_.usage().classes[slot_class].containers;
+  auto deserved = deserves_container(slot_class);
+  if (!deserved.ok() || !*deserved) return false;
+  std::lock_guard growth(growth_mutex_);
+  if (allocator_.usage().classes[slot_class].containers > before) return true;
+  deserved = deserves_container(slot_class);
+  if (!deserved.ok() || !*deserved) return false;
+  auto created = create(slot_class);
+  if (created.ok()) return *created;
+  if (deferred_error_.ok()) deferred_error_ = created.status();
+  return false;
+}
+
+std::vector<Extent> Containers::allocate(uint64_t bytes) {
+  const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
+  while (blocks) {
+    unsigned wanted = 0;
+    auto extents = allocator_.allocate(blocks, false, &wanted);
+    if (!extents.empty()) return extents;
+    wanted_class_.store(wanted, std::memory_order_relaxed);
+    if (!create_for_allocate(wanted)) return allocator_.allocate(blocks, true, nullptr);
+  }
+  return {};
+}
+
+// --- background work
+
+Result<bool> Containers::prepare_step(uint64_t* bytes_done) {
+  *bytes_done = 0;
+  if (options_.read_only) return false;
+  std::lock_guard background(background_mutex_);
+  {
+    std::lock_guard growth(growth_mutex_);
+    if (!deferred_error_.ok()) return deferred_error_;
+    if (Status s = files_.remove_incomplete(); !s.ok()) return s;
+  }
+  const AllocatorUsage usage = allocator_.usage();
+  auto made = make_ahead(usage);
+  if (!made.ok() || *made) return made;
+  for (unsigned c = 0; c < slot_classes && c <= options_.largest_prepared_class; ++c) {
+    const AllocatorUsage::Class& sums = usage.classes[c];
+    const uint64_t prepared = (sums.free_blocks - sums.unwritten_free_blocks) * block_bytes;
+    if (!in_use(usage, c) || prepared >= options_.prepare_ahead_bytes) continue;
+    auto done = prepare_run(c, bytes_done);
+    if (!done.ok() || *done) return done;
+  }
+  return false;
+}
+
+// A class in use whose free slots run low gets space before a request has to wait for it.
+Result<bool> Containers::make_ahead(const AllocatorUsage& usage) {
+  const uint64_t low = std::min(options_.container_bytes, options_.prepare_ahead_bytes) / 2;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    if (!in_use(usage, c) || usage.classes[c].free_blocks * block_bytes >= low) continue;
+    std::lock_guard growth(growth_mutex_);
+    const auto growable = growable_bytes();
+    if (!growable.ok()) return growable.status();
+    auto grown = restore(c, *growable);
+    if (!grown.ok() || *grown) return grown;
+    if (create_failed_) continue;
+    auto deserved = deserves_container(c);
+    if (!deserved.ok()) return deserved.status();
+    if (!*deserved) continue;
+    grown = create(c);
+    if (!grown.ok() || *grown) return grown;
+  }
+  return false;
+}
+
+Result<bool> Containers::prepare_run(unsigned slot_class, uint64_t* bytes_done) {
+  const auto run = allocator_.begin_prepare(slot_class, prepare_run_blocks);
+  if (!run) return false;
+  File& file = files_.file(run->container);
+  Status s = file.write_zeroes(run->offset_bytes(), run->length_bytes());
+  if (s.ok()) s = file.flush();
+  if (s.ok()) allocator_.mark_written(*run);
+  allocator_.end_background(*run);
+  if (s.code() == ENOSPC) return false;
+  if (!s.ok()) return s;
+  *bytes_done = run->length_bytes();
+  counters_.prepared_bytes += run->length_bytes();
+  return true;
+}
+
+QuietRule Containers::quiet_rule(const AllocatorUsage& usage) const {
+  uint64_t slots = 0;
+  for (const AllocatorUsage::Class& sums : usage.classes) slots += sums.recent_slots;
+  QuietRule rule;
+  rule.min_age = options_.quiet_steps;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    if (slots >= telling_slots && !in_use(usage, c)) continue;
+    rule.spare_blocks[c] = std::max({uint64_t(container_blocks()),
+                                     options_.prepare_ahead_bytes / block_bytes,
+                                     usage.classes[c].blocks / last_part});
+  }
+  return rule;
+}
+
+Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
+  *bytes_done = 0;
+  if (options_.read_only) return false;
+  std::lock_guard background(background_mutex_);
+  const QuietRule rule = quiet_rule(allocator_.usage());
+  if (const auto idle = allocator_.idle_container(rule)) {
+    auto removed = remove_container(*idle, bytes_done);
+    if (!removed.ok() || *removed) return removed;
+  }
+  if (const auto run = allocator_.begin_punch(rule, punch_min_blocks, punch_max_blocks)) {
+    return punch_run(*run, bytes_done);
+  }
+  allocator_.advance_age();
+  return false;
+}
+
+// What was freed in it became durable before the blocks were released, so that no state that
+// recovery can come back to needs the file.
+Result<bool> Containers::remove_container(uint32_t container, uint64_t* bytes_done) {
+  std::lock_guard growth(growth_mutex_);
+  if (!allocator_.remove_container(container)) return false;
+  if (Status s = files_.remove(container); !s.ok()) return s;
+  create_failed_ = false;
+  *bytes_done = options_.container_bytes;
+  ++counters_.containers_removed;
+  return true;
+}
+
+Result<bool> Containers::punch_run(const Extent& extent, uint64_t* bytes_done) {
+  const Status s =
+      files_.file(extent.container).punch(extent.offset_bytes(), extent.length_bytes());
+  // Also after an error: what the range is now is not known, so it needs space and a first touch.
+  allocator_.end_punch(extent);
+  if (!s.ok()) return s;
+  create_failed_ = false;
+  *bytes_done = extent.length_bytes();
+  counters_.punched_bytes += extent.length_bytes();
+  return true;
+}
+
+}  // namespace tablestore

@@ -1,0 +1,140 @@
+// The one seam to the disk: a directory on a file system, its files, and asynchronous writes.
+//
+// Everything that the engine keeps goes through these interfaces, RocksDB's files included
+// (Disk::table_fs), so that a simulated disk can take the place of the real one.
+//
+// What a caller may rely on after a crash (and a simulated disk must be no kinder):
+//  - A write that had completed before a flush of its file was issued survives, whole.
+//  - A flush of any file also makes durable every *completed* write to a *written* extent of any
+//    other file of this Disk: all are on one device, and a flush empties that device's cache.
+//    A write to an extent that was not yet written (see File::unwritten) survives only after
+//    a flush of that very file: its file system still has to journal the conversion.
+//  - Everything else is kept, lost or torn per 512-byte sector, in any combination.
+//  - A name (create, remove) is durable after Disk::sync_dir of its directory.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "os/tablestore/engine/status.h"
+
+namespace rocksdb {
+class FileSystem;
+}
+
+namespace tablestore {
+
+// The unit of allocation, of checksums and of direct I/O.
+inline constexpr uint64_t block_bytes = 4096;
+
+struct ByteRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+// One open file. Offsets, lengths and memory are multiples of block_bytes where the file was opened
+// for direct I/O (all files of the engine are). Thread-safe; concurrent operations on overlapping
+// ranges have no order.
+//
+// A file opened for writing holds an exclusive lock for as long as any request on it is in flight,
+// also after its process was killed: that is what keeps a write of a dead process from
+// landing in a store that somebody has opened since.
+class File {
+ public:
+  virtual ~File() = default;
+  virtual const std::string& path() const = 0;
+  virtual uint64_t size_bytes() const = 0;
+  // Fills all of `out`; EIO where the disk fails or the file ends before.
+  virtual Status read(uint64_t offset, std::span<std::byte> out) = 0;
+  virtual Status write(uint64_t offset, std::span<const std::byte> data) = 0;
+  // fdatasync. After an error nothing more may be promised on this disk: never retry.
+  virtual Status flush() = 0;
+  // Gives [offset, +length) space from the file system, as unwritten extents that read as zeros;
+  // grows the file.
+  virtual Status allocate(uint64_t offset, uint64_t length) = 0;
+  // Makes [offset, +length) *written* extents of zeros (FALLOC_FL_WRITE_ZEROES or by writing);
+  // grows the file. Durable after flush().
+  virtual Status write_zeroes(uint64_t offset, uint64_t length) = 0;
+  // Returns the space of [offset, +length) to the file system; reads as zeros; keeps the size.
+  virtual Status punch(uint64_t offset, uint64_t length) = 0;
+  // The parts of the file whose first write makes the file system allocate or convert (holes and
+  // unwritten extents), ascending. All of it where the file system cannot tell.
+  virtual Result<std::vector<ByteRange>> unwritten() = 0;
+};
+
+// An asynchronous write. The owner keeps it, its memory and the file alive until `done`.
+struct WriteOp {
+  File* file = nullptr;
+  uint64_t offset = 0;
+  std::vector<iovec> iov;  // multiples of block_bytes, aligned memory
+  // Runs in the thread that reaps. `error` is 0 or an errno.
+  void (*done)(WriteOp& op, int error) = nullptr;
+  void* owner = nullptr;
+};
+
+// An asynchronous flush of one file; the same rules.
+struct FlushOp {
+  File* file = nullptr;
+  void (*done)(FlushOp& op, int error) = nullptr;
+  void* owner = nullptr;
+};
+
+// Asynchronous writes and flushes. submit*() and wake() from any thread; reap() from one thread at
+// a time. A queue is drained (all submitted is done) before it is destroyed.
+class WriteQueue {
+ public:
+  virtual ~WriteQueue() = default;
+  // Submits all of them at once (one system call where it can be). Never blocks for a completion
+  // that only a later reap() can deliver.
+  virtual void submit(std::span<WriteOp* const> ops) = 0;
+  virtual void submit_flush(FlushOp& op) = 0;
+  // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
+  // completes or wake() is called. Returns the number completed.
+  virtual size_t reap(bool wait) = 0;
+  // Makes a blocked reap(), or else the next blocking one, return.
+  virtual void wake() = 0;
+  // "io_uring", "threads" or "simulated": for the log line at start.
+  virtual const char* kind() const = 0;
+};
+
+struct DiskSpace {
+  uint64_t total_bytes = 0;
+  uint64_t available_bytes = 0;  // what an unprivileged user may still take
+};
+
+enum class OpenMode {
+  read_only,
+  read_write,
+  create_new,  // EEXIST where it is there
+};
+
+// A directory and what is below it. Paths are relative to it, with '/' between names. Thread-safe.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  // For messages: the directory as the operator knows it.
+  virtual const std::string& name() const = 0;
+  // ENOENT, EEXIST, EBUSY (locked by another process), EIO ...
+  virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
+  virtual Result<bool> exists(const std::string& path) = 0;
+  virtual Result<std::vector<std::string>> list(const std::string& dir) = 0;
+  virtual Status make_dir(const std::string& dir) = 0;  // success where it is there already
+  virtual Status remove(const std::string& path) = 0;   // a file; success where it is not there
+  // Removes a directory and everything in it; success where it is not there. For mkfs.
+  virtual Status remove_tree(const std::string& dir) = 0;
+  virtual Status sync_dir(const std::string& dir) = 0;
+  virtual Result<DiskSpace> space() = 0;
+  virtual std::unique_ptr<WriteQueue> make_write_queue() = 0;
+  // RocksDB's file system on this same disk. Its paths are table_path(...).
+  virtual std::shared_ptr<rocksdb::FileSystem> table_fs() = 0;
+  // The path by which table_fs() knows `path`.
+  virtual std::string table_path(const std::string& path) const = 0;
+};
+
+}  // namespace tablestore
