@@ -193,7 +193,7 @@ int TableStore::open_all(bool for_reading)
   if (r == 0)
     r = dir.read_fsid(&fsid);
   if (r == -ENOENT && dir.is_open())
-    derr << __func__ << " " << path << "/fsid is empty: mkfs did not complete; run it again" << dendl;
+    derr << __func__ << " the fsid file is empty: mkfs did not complete; run it again" << dendl;
   if (r == 0)
     r = open_engine();
   if (r == 0)
@@ -361,6 +361,7 @@ void TableStore::tick_until_stopped()
     l.unlock();
     onodes->resize(options.onode_cache_bytes());
     data_cache->resize(options.data_cache_bytes());
+    engine->resize_table_cache(options.table_cache_bytes());
     shared_slots->trim();
     refresh_perf_counters();
     l.lock();

@@ -30,7 +30,6 @@ class PoolTotals;
 class SharedSlots;
 class SpaceGate;
 class TxnBuilder;
-struct FsckReport;
 struct TxnScan;
 }
 
@@ -167,6 +166,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   }
 
   // ---- life cycle
+  int check(bool deep, bool for_repair);
   int open_all(bool read_only);
   int open_engine();
   int open_above_engine();

@@ -8,7 +8,8 @@ class TableStore;
 
 namespace tablestore {
 
-/// Commands of the admin socket, for as long as the store is mounted: `ceph daemon osd.N tablestore ...`.
+/// Commands of the admin socket, for as long as the store is mounted:
+/// `ceph daemon osd.N tablestore ...`.
 ///
 /// Where several stores are mounted in one process, the first has them.
 class AdminCommands : public AdminSocketHook {

@@ -84,8 +84,9 @@ int TableStore::collection_bits(CollectionHandle& ch)
 
 // ---- listing
 
-/// Lists [low, high) of the rows of objects up to `range_end`, until `ls` has `max`. Sets `next` to the first object
-/// of the range that was not taken; `*done`: there was one, nothing more is to be listed.
+/// Lists [low, high) of the rows of objects up to `range_end`, until `ls` has `max`. Sets `next` to
+/// the first object of the range that was not taken; `*done`: there was one, nothing more is to be
+/// listed.
 int TableStore::list_range(Collection& c, const std::string& low, const std::string& high,
                            const std::string& range_end, size_t max,
                            std::vector<ghobject_t>* ls, ghobject_t* next, bool* done)

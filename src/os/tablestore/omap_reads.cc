@@ -13,8 +13,8 @@
 
 using namespace tablestore;
 
-// All reads of omap read the table, without the collection's lock: a visitor may call the store again, and a
-// writer must not wait for a long iteration.
+// All reads of omap read the table, without the collection's lock: a visitor may call the store
+// again, and a writer must not wait for a long iteration.
 
 int TableStore::view_omap(CollectionHandle& ch, const ghobject_t& oid, OmapView* view)
 {

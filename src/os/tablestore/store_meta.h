@@ -12,7 +12,8 @@ struct StoreMeta {
   static constexpr uint32_t current_version = 1;
 
   uint32_t version = current_version;
-  /// No object's inline data is larger: the largest tablestore_inline_max that it was ever mounted with.
+  /// No object's inline data is larger: the largest tablestore_inline_max that it was ever mounted
+  /// with.
   uint64_t inline_bound = 0;
 
   void encode(ceph::buffer::list& bl) const;

@@ -28,7 +28,8 @@ bool creates_object(uint32_t op)
       op == Transaction::OP_WRITE || op == Transaction::OP_ZERO;
 }
 
-/// Failures that are part of normal life: the OSD removes, truncates and renames what may not be there.
+/// Failures that are part of normal life: the OSD removes, truncates and renames what may not be
+/// there.
 bool tolerated(uint32_t op, int r)
 {
   if (r == -ENODATA)

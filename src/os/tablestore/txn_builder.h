@@ -15,8 +15,9 @@ class TableStore;
 
 namespace tablestore {
 
-/// Turns the operations of ObjectStore transactions into one engine transaction: changes the objects
-/// in memory at once, so that the next read sees it, and at the end makes one row of each that changed.
+/// Turns the operations of ObjectStore transactions into one engine transaction: changes the
+/// objects in memory at once, so that the next read sees it, and at the end makes one row of each
+/// that changed.
 ///
 /// Lives on the stack of queue_transactions(), under the unique locks of all collections named.
 class TxnBuilder {
@@ -24,7 +25,8 @@ class TxnBuilder {
   TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
              const std::vector<CollectionRef>& locked);
 
-  /// Applies all operations of `t`. 0, or the error of one that must not fail, which is in the log with a dump.
+  /// Applies all operations of `t`. 0, or the error of one that must not fail, which is in the log
+  /// with a dump.
   int add(ceph::os::Transaction& t);
   /// The rows. After it the transaction can be submitted.
   void finish();

@@ -13,9 +13,9 @@
 
 namespace tablestore {
 
-// Rows of objects do not name their collection, whose share of all objects follows from its id and bits.
-// So split and merge are changes of one or two rows. They are barriers: what was queued through one handle before
-// precedes what is queued through the other after.
+// Rows of objects do not name their collection, whose share of all objects follows from its id and
+// bits. So split and merge are changes of one or two rows. They are barriers: what was queued
+// through one handle before precedes what is queued through the other after.
 
 int TxnBuilder::apply_to_collection(Operands& at, const Transaction::Op& op)
 {

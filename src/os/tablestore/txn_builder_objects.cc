@@ -141,8 +141,9 @@ int TxnBuilder::clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t f
   create(to);
   if (length == 0)
     return 0;
-  if (from != to && from->oid.hobj.get_hash() == to->oid.hobj.get_hash())
+  if (from != to)
     return store.data->clone_range(txc, from, to, from_offset, length, to_offset);
+  // The ranges may overlap.
   bufferlist bl;
   if (int r = store.data->read(from, from_offset, length, bl, 0); r < 0)
     return r;

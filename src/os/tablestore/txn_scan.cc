@@ -27,7 +27,7 @@ void scan_op(const Transaction::Op& op, const Transaction::iterator& i, uint64_t
   case Transaction::OP_CLONERANGE2:
     scan->reservation += ObjectData::reservation_for_clone_range(op.off, op.len, op.dest_off,
                                                                  inline_bound);
-    // Extents are shared only among objects that a split keeps together; other ranges are copied.
+    // Extents are shared only among objects that a split keeps together; others are copied.
     if (i.objects[op.oid].hobj.get_hash() != i.objects[op.dest_oid].hobj.get_hash() ||
         op.oid == op.dest_oid)
       scan->reservation += ObjectData::reservation_for_write(op.dest_off, op.len, inline_bound);

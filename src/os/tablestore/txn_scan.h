@@ -9,8 +9,8 @@
 
 namespace tablestore {
 
-/// What must be known of transactions before the first change is made: which collections to lock, how much
-/// space to reserve, what to take from the throttle.
+/// What must be known of transactions before the first change is made: which collections to lock,
+/// how much space to reserve, what to take from the throttle.
 struct TxnScan {
   uint64_t ops = 0;
   uint64_t bytes = 0;             ///< that the transactions hold, and the data that they write
@@ -21,7 +21,8 @@ struct TxnScan {
   std::vector<coll_t> cids;       ///< sorted, each once
 };
 
-/// `inline_bound_bytes`: how large inline data can be, which a change may have to move to a container.
+/// `inline_bound_bytes`: how large inline data can be, which a change may have to move to a
+/// container.
 TxnScan scan_transactions(std::vector<ceph::os::Transaction>& tls, uint64_t inline_bound_bytes);
 
 }  // namespace tablestore

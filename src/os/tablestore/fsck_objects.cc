@@ -1,0 +1,122 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "common/debug.h"
+#include "common/pretty_binary.h"
+#include "include/rados.h"
+#include "include/stringify.h"
+#include "os/tablestore/fsck.h"
+#include "os/tablestore/keys.h"
+
+namespace tablestore {
+
+namespace {
+
+// Deep fsck reads an object in pieces of this size.
+constexpr uint64_t read_bytes = 4 << 20;
+
+std::string name_of(const Extent& e)
+{
+  return "container " + std::to_string(e.container) + " blocks " + std::to_string(e.block) + "~" +
+         std::to_string(e.blocks);
+}
+
+}  // namespace
+
+bool Fsck::in_collection(std::string_view key) const
+{
+  return std::any_of(collection_ranges.begin(), collection_ranges.end(), [&](const auto& range) {
+    return key >= range.first && key < range.last;
+  });
+}
+
+Status Fsck::check_objects()
+{
+  const auto [first, last] = all_onodes_range();
+  auto it = engine.iterate(Family::object, first, last);
+  for (it->seek(first); it->valid(); it->next()) {
+    auto o = std::make_shared<Onode>();
+    o->key = it->key();
+    if (!decode_onode_key(it->key(), &o->oid)) {
+      repairable("the key " + pretty_binary_string(o->key) + " is no object",
+                 [&](Txn& txn) { txn.erase(Family::object, o->key); });
+      continue;
+    }
+    try {
+      ceph::buffer::list bl;
+      bl.append(it->value());
+      o->decode(bl);
+      o->exists = true;
+    } catch (const ceph::buffer::error& e) {
+      error(stringify(o->oid) + " has a damaged row: " + e.what());
+      extents_lost = true;
+      continue;
+    }
+    if (!in_collection(it->key()))
+      error(stringify(o->oid) + " is in no collection");
+    check_object(o);
+  }
+  return it->status();
+}
+
+void Fsck::check_object(const OnodeRef& o)
+{
+  ObjectRows rows;
+  rows.pool = o->omap_pool;
+  rows.has_omap = o->has_omap;
+  rows.inline_data = o->inline_data;
+  if (!o->embeds_segment())
+    rows.segments = o->segments_present;
+  if (!objects.emplace(o->nid, std::move(rows)).second)
+    error(stringify(o->oid) + " has the number of another object: " + std::to_string(o->nid));
+
+  PoolStats& stats = pools[o->omap_pool];
+  ++stats[PoolStats::objects];
+  stats[PoolStats::stored_bytes] += o->size;
+  if (o->inline_data)
+    stats[PoolStats::inline_bytes] += o->size;
+  if (data.load_all(o) < 0) {
+    error(stringify(o->oid) + " has a damaged extent map");
+    extents_lost = true;
+    return;
+  }
+  count_extents(*o, &stats);
+  for (uint64_t offset = 0; options.deep && offset < o->size; offset += read_bytes) {
+    ceph::buffer::list bl;
+    if (data.read(o, offset, read_bytes, bl, CEPH_OSD_OP_FLAG_FADVISE_NOCACHE) < 0)
+      error(stringify(o->oid) + " has damaged data after offset " + std::to_string(offset));
+  }
+}
+
+void Fsck::count_extents(const Onode& o, PoolStats* stats)
+{
+  for (const auto& [index, segment] : o.segments) {
+    for (const MappedExtent& e : segment.extents) {
+      if (!e.shared) {
+        own(e.physical, stringify(o.oid));
+        (*stats)[PoolStats::allocated_bytes] += e.physical.length_bytes();
+        continue;
+      }
+      auto [p, first] = shared.try_emplace({e.physical.container, e.slot_block});
+      if (first)
+        p->second.pool = o.omap_pool;
+      for (uint32_t block = e.physical.block; block < e.physical.end(); ++block)
+        ++p->second.references[block];
+    }
+  }
+}
+
+void Fsck::own(const Extent& extent, const std::string& owner)
+{
+  const auto there = engine_blocks.find(extent.container);
+  if (there == engine_blocks.end() || extent.end() > there->second.blocks()) {
+    error(owner + " has " + name_of(extent) + ", which is not in this store");
+    return;
+  }
+  BlockBitmap& owned =
+      owned_blocks.try_emplace(extent.container, there->second.blocks()).first->second;
+  if (owned.any(extent.block, extent.blocks))
+    error(owner + " has " + name_of(extent) + ", of which something else has a part");
+  owned.set(extent.block, extent.blocks);
+}
+
+}  // namespace tablestore
