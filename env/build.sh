@@ -50,9 +50,8 @@ build_ceph() {
 # A directory with just what was built, to be first in the PATH.
 link_programs() {
   local target
-  rm -rf "$BUILD/ours"
-  mkdir "$BUILD/ours"
-  for target; do ln -s "../bin/$target" "$BUILD/ours/$target"; done
+  mkdir -p "$BUILD/ours"
+  for target; do ln -sfn "../bin/$target" "$BUILD/ours/$target"; done
 }
 
 patches() { ls "$CHECKOUT"/patches/20.2/*.patch; }

@@ -15,7 +15,7 @@ STAMPS=$CACHE/stamps
 
 SUITE=forky                 # the Debian release that carries Ceph 20.2
 CEPH_SERIES=20.2
-DISK_GIB=15                 # what all of it takes, about
+DISK_GIB=10                 # what all of it takes, about
 
 say()  { printf '%s\n' "$*" >&2; }
 die()  { printf 'run: %s\n' "$*" >&2; exit 1; }
@@ -132,9 +132,14 @@ explain_failure() { # NAME LOG
   elif grep -qiE 'hash sum mismatch|unexpected (size|end of file)|file has unexpected|(xz|gzip|tar): .*(corrupt|unexpected)' "$2"; then
     die "step '$1': a broken download: run the same command again, it fetches that file anew (log: $2)"
   elif grep -q '^FAILED: ' "$2"; then
-    grep -m1 -A12 -E '(error|fatal error|undefined reference)' "$2" | head -20 >&2 || true
+    show_compile_error "$2"
     die "step '$1': the build failed (full log: $2)"
   fi
   tail -5 "$2" >&2
   die "step '$1' failed (full log: $2)"
+}
+
+# The first error of a build, without the command lines around it.
+show_compile_error() { # LOG
+  grep -m1 -A12 -E ': (fatal )?error: |undefined reference|multiple definition|CMake Error' "$1" >&2 || true
 }

@@ -28,9 +28,10 @@ suite_unit() {
     shift 2
   fi
   need setup_rocksdb
+  [ "$variant" != plain ] || [ $# != 0 ] || suite_lint
   local log=$LOGS/unit-build.log began=$SECONDS
   if ! in_env bash /tablestore/env/build_unit.sh "$variant" >"$log" 2>&1; then
-    grep -m1 -A12 -E 'error|undefined reference|CMake Error' "$log" | head -30 >&2 || true
+    show_compile_error "$log"
     die "the engine's tests do not build (full log: $log)"
   fi
   say "[unit] built in $(elapsed $((SECONDS - began))) (log: $log)"
@@ -40,6 +41,14 @@ suite_unit() {
     ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
     TSAN_OPTIONS=suppressions=/tablestore/env/tsan.supp:second_deadlock_stack=1 \
     "/unit/$variant/tablestore_engine_test" "$@"
+}
+
+# The rules of style that a program can check; each is a test.
+suite_lint() {
+  local log=$LOGS/test-lint.log status=0
+  in_env python3 /tablestore/env/lint.py </dev/null >"$log" 2>&1 || status=$?
+  [ "$status" = 0 ] || cat "$log" >&2
+  add_counts lint "$status" $(tail -n 1 "$log" | tr -dc '0-9 ')
 }
 
 # Ceph's contract tests with the parameter tablestore, and our own.
