@@ -2,6 +2,7 @@
 // A change here is a change of the format, which needs a new version or a feature bit.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -13,8 +14,26 @@
 namespace tablestore {
 namespace {
 
+class AwaitedTxn : public Txn {
+ public:
+  void applied() noexcept override {
+    applied_ = true;
+    applied_.notify_all();
+  }
+  void wait() const { applied_.wait(false); }
+
+ private:
+  std::atomic<bool> applied_ = false;
+};
+
 class FormatExample : public EngineFixture {
  protected:
+  // Each in a group of its own.
+  void commit_alone(const std::shared_ptr<AwaitedTxn>& txn) {
+    engine->submit(txn);
+    txn->wait();
+  }
+
   // Bytes of a file of the store, as pairs of digits with a space between.
   std::string bytes_at(const std::string& file, uint64_t offset, size_t count) {
     std::ifstream in(directory + "/" + file, std::ios::binary);
@@ -57,18 +76,19 @@ TEST_F(FormatExample, TheLabelIsAsDocumented) {
 TEST_F(FormatExample, TheLogIsAsDocumented) {
   format();
   open();
-  auto first = std::make_shared<Txn>();
+  auto first = std::make_shared<AwaitedTxn>();
   first->put(Family::object, "hello", "world");
   const int64_t counters[] = {8192, 1};
   first->add("Pdemo", counters);
   const Written w = write(*first, 2, 7);
   ASSERT_EQ(w.extents, (std::vector<Extent>{{0, 0, 2}}));
   ASSERT_EQ(w.checksums, (std::vector<uint32_t>{0x8344c527, 0x4374ec4a}));
-  commit(first);
-  auto second = std::make_shared<Txn>();
+  commit_alone(first);
+  commit_alone(std::make_shared<AwaitedTxn>());
+  auto second = std::make_shared<AwaitedTxn>();
   second->erase(Family::object, "hello");
   second->free({0, 1, 1});
-  commit(second);
+  commit_alone(second);
 
   const std::string head = "74 62 6c 73 6c 6f 67 31 30 31 32 33 34 35 36 37 "
                            "38 39 61 62 63 64 65 66 01 00 00 00 00 00 00 00 ";
