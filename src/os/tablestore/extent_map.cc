@@ -166,6 +166,7 @@ void ExtentMap::punch(Onode& o, const BlockRange& range, std::vector<MappedExten
 
 void ExtentMap::insert(Onode& o, uint64_t logical_block, const MappedExtent& e) const
 {
+  ceph_assert(!o.inline_data);
   for (uint32_t done = 0; done < e.physical.blocks;) {
     const uint32_t index = segment_of(logical_block + done);
     const uint32_t at = (logical_block + done) % segment_span_blocks;

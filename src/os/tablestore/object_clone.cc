@@ -51,19 +51,19 @@ int ObjectData::clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRe
     }
   }
   const uint64_t whole_start = whole.first * block_bytes;
+  const uint64_t whole_end = std::min(whole.end * block_bytes, end);
+  const uint64_t to_whole = to_offset + (whole_start - from_offset);
+  if (int r = share_blocks(txc, *from, whole, *to, block_floor(to_whole)); r < 0) {
+    return r;
+  }
+  set_size(txc, *to, std::max(to->size, to_whole + (whole_end - whole_start)));
+  // The edges come after: an object that has no blocks could become an inline one by them.
   if (from_offset < whole_start) {
     const int r = copy_range(txc, from, to, from_offset, whole_start - from_offset, to_offset);
     if (r < 0) {
       return r;
     }
   }
-  const uint64_t to_whole = to_offset + (whole_start - from_offset);
-  const uint64_t whole_end = std::min(whole.end * block_bytes, end);
-  const int r = share_blocks(txc, *from, whole, *to, block_floor(to_whole));
-  if (r < 0) {
-    return r;
-  }
-  set_size(txc, *to, std::max(to->size, to_whole + (whole_end - whole_start)));
   if (whole_end < end) {
     return copy_range(txc, from, to, whole_end, end - whole_end,
                       to_offset + (whole_end - from_offset));

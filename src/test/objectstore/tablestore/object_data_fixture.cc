@@ -1,0 +1,303 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "test/objectstore/tablestore/object_data_fixture.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "global/global_context.h"
+#include "os/tablestore/keys.h"
+
+namespace tablestore {
+
+namespace {
+
+/// More than any operation of these tests needs.
+constexpr uint64_t reservation = 24 << 20;
+
+ceph::buffer::list to_bl(const std::string& s)
+{
+  ceph::buffer::list bl;
+  bl.append(s);
+  return bl;
+}
+
+ghobject_t oid_of(const std::string& name, int64_t pool)
+{
+  return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 1, pool, ""));
+}
+
+}  // namespace
+
+std::string pattern(uint64_t length, uint64_t seed)
+{
+  std::string s(length, '\0');
+  uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
+  for (char& c : s) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    c = static_cast<char>(x | 1);  // never a zero
+  }
+  return s;
+}
+
+void ObjectDataFixture::SetUp()
+{
+  EngineFixture::SetUp();
+  format();
+  open();
+  open_layers();
+}
+
+void ObjectDataFixture::TearDown()
+{
+  close_layers();
+  EngineFixture::TearDown();
+}
+
+void ObjectDataFixture::open_layers()
+{
+  cache = std::make_unique<DataCache>(16 << 20);
+  shared = std::make_unique<SharedSlots>(g_ceph_context, *engine);
+  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *shared, *cache, inline_max);
+}
+
+void ObjectDataFixture::close_layers()
+{
+  if (engine) {
+    engine->drain();
+  }
+  data.reset();
+  shared.reset();
+  cache.reset();
+}
+
+void ObjectDataFixture::reopen(bool crash)
+{
+  close_layers();
+  std::set<std::string> names;
+  for (const auto& [name, o] : onodes) {
+    names.insert(name);
+  }
+  onodes.clear();
+  if (crash) {
+    crash_and_open();
+  } else {
+    close_and_open();
+  }
+  open_layers();
+  for (const std::string& name : names) {
+    object(name);
+  }
+}
+
+OnodeRef ObjectDataFixture::object(const std::string& name)
+{
+  OnodeRef& o = onodes[name];
+  if (!o) {
+    o = std::make_shared<Onode>();
+    o->oid = oid_of(name, pool);
+    o->key = onode_key(o->oid);
+    if (const auto row = get(Family::object, o->key)) {
+      o->decode(to_bl(*row));
+    } else {
+      o->nid = next_nid++;
+    }
+    o->exists = true;
+  }
+  return o;
+}
+
+void ObjectDataFixture::evict(const std::string& name)
+{
+  engine->drain();
+  const uint64_t nid = object(name)->nid;
+  onodes.erase(name);
+  object(name)->nid = nid;
+  shared->trim();
+}
+
+std::shared_ptr<TxnContext> ObjectDataFixture::begin()
+{
+  auto txc = std::make_shared<TxnContext>();
+  const Status s = engine->reserve(reservation);
+  EXPECT_TRUE(s.ok()) << s.what();
+  txc->reserved_bytes = reservation;
+  txc->sequencer = this;
+  return txc;
+}
+
+void ObjectDataFixture::submit(std::shared_ptr<TxnContext> txc)
+{
+  for (const OnodeRef& o : txc->dirty_onodes) {
+    data->write_out(*txc, o);
+    ceph::buffer::list bl;
+    o->encode(bl);
+    txc->put(Family::object, o->key, std::string_view(bl.c_str(), bl.length()));
+    o->dirty = false;
+  }
+  for (const auto& slot : txc->dirty_slots) {
+    shared->write_out(*txc, *slot);
+  }
+  for (const auto& [p, delta] : txc->pool_deltas) {
+    ASSERT_EQ(pool, p);
+    for (size_t i = 0; i < delta.values.size(); ++i) {
+      totals.values[i] += delta.values[i];
+    }
+  }
+  engine->unreserve(txc->reserved_bytes);
+  txc->reserved_bytes = 0;
+  engine->submit(std::move(txc));
+}
+
+void ObjectDataFixture::write(const std::string& name, uint64_t offset, const std::string& bytes)
+{
+  auto txc = begin();
+  ASSERT_EQ(0, data->write(*txc, object(name), offset, to_bl(bytes)));
+  submit(txc);
+}
+
+void ObjectDataFixture::zero(const std::string& name, uint64_t offset, uint64_t length)
+{
+  auto txc = begin();
+  ASSERT_EQ(0, data->zero(*txc, object(name), offset, length));
+  submit(txc);
+}
+
+void ObjectDataFixture::truncate(const std::string& name, uint64_t size)
+{
+  auto txc = begin();
+  ASSERT_EQ(0, data->truncate(*txc, object(name), size));
+  submit(txc);
+}
+
+void ObjectDataFixture::remove(const std::string& name)
+{
+  auto txc = begin();
+  ASSERT_EQ(0, data->remove(*txc, object(name)));
+  submit(txc);
+}
+
+void ObjectDataFixture::clone_range(const std::string& from, const std::string& to,
+                                    uint64_t from_offset, uint64_t length, uint64_t to_offset)
+{
+  auto txc = begin();
+  ASSERT_EQ(0, data->clone_range(*txc, object(from), object(to), from_offset, length, to_offset));
+  submit(txc);
+}
+
+std::string ObjectDataFixture::read(const std::string& name, uint64_t offset, uint64_t length,
+                                    uint32_t flags)
+{
+  ceph::buffer::list out;
+  const int r = data->read(object(name), offset, length, out, flags);
+  EXPECT_EQ(r, static_cast<int>(out.length()));
+  return out.to_str();
+}
+
+std::string ObjectDataFixture::read_all(const std::string& name)
+{
+  return read(name, 0, object(name)->size);
+}
+
+std::map<uint64_t, uint64_t> ObjectDataFixture::fiemap(const std::string& name, uint64_t offset,
+                                                       uint64_t length)
+{
+  std::map<uint64_t, uint64_t> mapped;
+  EXPECT_EQ(0, data->fiemap(object(name), offset, length, mapped));
+  return mapped;
+}
+
+std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
+{
+  std::vector<MappedExtent> all;
+  const OnodeRef o = object(name);
+  EXPECT_EQ(0, data->load_all(o));
+  for (const auto& [index, segment] : o->segments) {
+    all.insert(all.end(), segment.extents.begin(), segment.extents.end());
+  }
+  return all;
+}
+
+unsigned ObjectDataFixture::rows(Family family, const std::pair<std::string, std::string>& range)
+{
+  unsigned count = 0;
+  const auto p = engine->iterate(family, range.first, range.second);
+  for (p->seek_to_first(); p->valid(); p->next()) {
+    ++count;
+  }
+  return count;
+}
+
+void ObjectDataFixture::check_ownership()
+{
+  engine->drain();
+  std::map<std::pair<uint32_t, uint32_t>, unsigned> owners;  // of unshared blocks
+  std::map<std::pair<uint32_t, uint32_t>, unsigned> sharers;
+  PoolStats expected;
+  for (const auto& [name, o] : onodes) {
+    for (const MappedExtent& e : extents(name)) {
+      for (uint32_t i = 0; i < e.physical.blocks; ++i) {
+        ++(e.shared ? sharers : owners)[{e.physical.container, e.physical.block + i}];
+      }
+    }
+    expected[PoolStats::stored_bytes] += o->size;
+    expected[PoolStats::inline_bytes] += o->inline_data ? o->size : 0;
+  }
+  const auto [first, last] = shared_slots_range();
+  const auto p = engine->iterate(Family::super, first, last);
+  for (p->seek_to_first(); p->valid(); p->next()) {
+    SharedSlot slot;
+    ASSERT_TRUE(decode_shared_slot_key(p->key(), &slot.container, &slot.first_block));
+    slot.decode(p->value());
+    for (const auto& [block, run] : slot.runs) {
+      for (uint32_t i = 0; i < run.blocks; ++i) {
+        const std::pair<uint32_t, uint32_t> where{slot.container, block + i};
+        ASSERT_EQ(run.references, sharers[where]) << where.first << ":" << where.second;
+        sharers.erase(where);
+        ASSERT_EQ(1u, ++owners[where]);
+      }
+    }
+  }
+  ASSERT_TRUE(sharers.empty());
+  std::set<std::pair<uint32_t, uint32_t>> by_log;
+  for (const auto& [container, bitmap] : engine->owned_blocks()) {
+    for (uint32_t block = 0; block < bitmap.blocks(); ++block) {
+      if (bitmap.test(block)) {
+        by_log.insert({container, block});
+      }
+    }
+  }
+  for (const auto& [where, count] : owners) {
+    ASSERT_EQ(1u, count) << where.first << ":" << where.second;
+    ASSERT_TRUE(by_log.count(where)) << where.first << ":" << where.second;
+  }
+  ASSERT_EQ(owners.size(), by_log.size());
+  expected[PoolStats::allocated_bytes] = owners.size() * block_bytes;
+  ASSERT_EQ(expected.values, totals.values);
+}
+
+void ObjectDataFixture::damage(const Extent& extent, uint64_t offset)
+{
+  // containers/<class>/<n>
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file() ||
+        entry.path().parent_path().parent_path().filename() != "containers" ||
+        std::strtoul(entry.path().filename().c_str(), nullptr, 10) != extent.container) {
+      continue;
+    }
+    const int fd = ::open(entry.path().c_str(), O_RDWR);
+    ASSERT_GE(fd, 0);
+    char c;
+    const off_t at = extent.offset_bytes() + offset;
+    ASSERT_EQ(1, ::pread(fd, &c, 1, at));
+    c ^= 1;
+    ASSERT_EQ(1, ::pwrite(fd, &c, 1, at));
+    ASSERT_EQ(0, ::fsync(fd));
+    ::close(fd);
+    return;
+  }
+  FAIL() << "container " << extent.container << " not found in " << directory;
+}
+
+}  // namespace tablestore
