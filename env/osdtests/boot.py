@@ -1,0 +1,74 @@
+"""The OSD as the mon sees it: its first boot, its metadata, its numbers."""
+from __future__ import annotations
+
+import re
+
+from cephcluster.wait import wait_until
+
+from .bed import Bed, check, check_equal, test
+
+BENCH_SECONDS = 60
+DF_SECONDS = 60
+
+
+@test()
+def first_boot_benchmark_succeeds(bed: Bed) -> str:
+    """mclock's own benchmark, which the OSD runs when it boots for the first
+    time: the result is kept by the mon, or the mon is told that it is outside
+    of what the device class can do."""
+    log = bed.cluster.layout.log(bed.osd.name)
+    check("osd bench err" not in log.read_text(errors="replace"),
+          f"the benchmark failed, see {bed.cluster.layout.on_host(log)}")
+    if bed.store == "memstore":
+        return "memstore is exempt"
+
+    def result() -> str:
+        for entry in bed.cluster.client.mon("config dump"):
+            if entry["name"].startswith("osd_mclock_max_capacity_iops_"):
+                return f"{float(entry['value']):.0f} IOPS"
+        text = (bed.cluster.layout.root / "log" / "cluster.log").read_text(errors="replace")
+        found = re.search(r"OSD bench result of ([0-9.]+) IOPS", text)
+        return f"{float(found.group(1)):.0f} IOPS, more than its class should do" if found else ""
+
+    outcome = wait_until("a result of the OSD's benchmark", result, BENCH_SECONDS,
+                         explain=bed.osd.last_lines)
+    check(float(outcome.split()[0]) > 0, f"the benchmark measured {outcome}")
+    return outcome
+
+
+@test()
+def metadata_names_the_store(bed: Bed) -> str:
+    metadata = bed.cluster.client.mon("osd metadata", id=0)
+    check_equal(metadata["osd_objectstore"], bed.store, "osd_objectstore in 'osd metadata'")
+    check(metadata.get("rotational") in ("0", "1"), "'osd metadata' does not say rotational")
+    return f"rotational {metadata['rotational']}, devices '{metadata.get('devices', '')}'"
+
+
+@test()
+def df_shows_what_is_stored(bed: Bed) -> str:
+    sizes = [1, 4096, 4097, 100_000, 1_000_003] * 8
+    with bed.io() as io:
+        for number, size in enumerate(sizes):
+            io.write_full(f"object_{number}", bytes([number % 256 or 1]) * size)
+        pool = io.get_pool_id()
+
+        def shown(objects: int, low: int, high: int) -> dict[str, int] | None:
+            for each in bed.cluster.client.mon("df", detail="detail")["pools"]:
+                stats = each["stats"]
+                if each["id"] == pool and stats["objects"] == objects \
+                        and low <= stats["stored"] <= high:
+                    return stats
+            return None
+
+        # A store may count whole blocks of 4 KiB.
+        total, blocks = sum(sizes), 4096 * len(sizes)
+        stats = wait_until(f"'ceph df' to show {len(sizes)} objects of {total} bytes",
+                           lambda: shown(len(sizes), total, total + blocks), DF_SECONDS,
+                           explain=lambda: [str(bed.cluster.client.mon("df")["pools"])])
+        check(stats["bytes_used"] >= stats["stored"] or bed.store != "tablestore",
+              f"'ceph df' shows {stats['bytes_used']} used for {stats['stored']} stored")
+        for number in range(len(sizes)):
+            io.remove_object(f"object_{number}")
+        wait_until("'ceph df' to show an empty pool", lambda: shown(0, 0, 0), DF_SECONDS,
+                   explain=lambda: [str(bed.cluster.client.mon("df")["pools"])])
+    return f"{stats['stored']} stored, {stats['bytes_used']} used, for {total} written"
