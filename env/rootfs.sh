@@ -8,8 +8,9 @@ TOOL_PACKAGES="ccache ninja-build cmake rsync python3 gdb strace fio xfsprogs pr
   zlib1g-dev libbz2-dev"
 APT="apt-get -y -q -o Acquire::Retries=4 -o Dpkg::Use-Pty=0 --no-install-recommends"
 
-# First half of every apt step: whatever an interruption left behind is finished.
-apt_recover="dpkg --configure -a; $APT -f install"
+# First half of every apt step: whatever an interruption left behind is
+# finished. dpkg fails where a dependency is not unpacked yet; apt mends that.
+apt_recover="dpkg --configure -a || true; $APT -f install"
 
 make_base() {
   check_tools
