@@ -30,19 +30,20 @@ inline constexpr uint64_t block_ceil(uint64_t bytes) {
   return bytes / block_bytes + (bytes % block_bytes != 0);
 }
 
-/// The extents of objects, over the segments that they are kept in: loads these from their rows when they are needed,
-/// changes them, and makes rows of the changed ones.
+/// The extents of objects, over the segments that they are kept in: loads these from their rows
+/// when they are needed, changes them, and makes rows of the changed ones.
 ///
-/// Has no state. The caller holds the collection's lock of the onode, as for the onode itself: shared for
-/// load() and lookup(), unique for the others.
+/// Has no state. The caller holds the collection's lock of the onode, as for the onode itself:
+/// shared for load() and lookup(), unique for the others.
 class ExtentMap {
  public:
   ExtentMap(CephContext* cct, Engine& engine);
 
-  /// Loads the segments that hold `range`. -EIO, after a log line, where a row is missing or damaged.
+  /// Loads the segments that hold `range`. -EIO, after a log line, where a row is missing or
+  /// damaged.
   int load(Onode& o, const BlockRange& range) const;
-  /// The same, before a change that unmaps `replaced`: a damaged segment that lies in it entirely is
-  /// forgotten rather than an error, so that a damaged object can still be replaced and removed.
+  /// The same, before a change that unmaps `replaced`: a damaged segment that lies in it entirely
+  /// is forgotten rather than an error, so that a damaged object can still be replaced and removed.
   /// Its blocks are lost until fsck finds that nothing owns them.
   int load_to_change(Onode& o, const BlockRange& range, const BlockRange& replaced) const;
 
@@ -56,8 +57,8 @@ class ExtentMap {
   /// What is mapped in `range`, which is loaded, ascending.
   std::vector<Piece> lookup(Onode& o, const BlockRange& range) const;
 
-  /// The extents that overlap `range`, which is loaded: calls f(Segment&, MappedExtent&, first block of the
-  /// segment) for each, until one returns an error.
+  /// The extents that overlap `range`, which is loaded: calls f(Segment&, MappedExtent&, first
+  /// block of the segment) for each, until one returns an error.
   template <typename F>
   int for_each(Onode& o, const BlockRange& range, F&& f) const;
 

@@ -35,8 +35,9 @@ class ObjectData {
   ObjectData(CephContext* cct, Engine& engine, SharedSlots& shared, DataCache& cache,
              uint64_t inline_max);
 
-  /// Upper bounds of the container space that an operation can take: what to Engine::reserve() before
-  /// the transaction is built, added up over its operations.
+  /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
+  /// before the transaction is built, added up over its operations. `inline_max` is the largest
+  /// that inline data can be, also where the option was larger when it was written.
   static uint64_t reservation_for_write(uint64_t offset, uint64_t length, uint64_t inline_max);
   static uint64_t reservation_for_edges(uint64_t inline_max);   ///< zero, truncate
   static uint64_t reservation_for_clone_range(uint64_t from_offset, uint64_t length,
@@ -87,9 +88,8 @@ class ObjectData {
   /// Gives back blocks that were unmapped.
   void release(TxnContext& txc, const Onode& o, const std::vector<MappedExtent>& removed);
   void note_freed(TxnContext& txc, const Onode& o, const Extent& extent);
-  PoolStats& stats(TxnContext& txc, const Onode& o) {
-    return txc.pool(normalised_pool(o.oid.hobj.pool));
-  }
+  /// Of the pool that it was made in, also when a rename takes it elsewhere.
+  PoolStats& stats(TxnContext& txc, const Onode& o) { return txc.pool(o.omap_pool); }
 
   // ---- object_read.cc
   /// Whole blocks of `range`, holes as zeros.

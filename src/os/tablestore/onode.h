@@ -76,7 +76,8 @@ struct Onode {
   uint32_t inline_checksum = 0;      ///< crc32c of that row, kept apart from it; set when it is
                                      ///< written
   bool has_omap = false;             ///< may have omap rows (keys or header)
-  int64_t omap_pool = 0;             ///< prefix of its omap rows: the normalised pool at creation
+  /// Of its omap rows and of its statistics: the normalised pool at creation.
+  int64_t omap_pool = 0;
   uint32_t alloc_hint_flags = 0;
   uint32_t expected_object_size = 0;
   uint32_t expected_write_size = 0;

@@ -102,6 +102,7 @@ OnodeRef ObjectDataFixture::object(const std::string& name)
       o->decode(to_bl(*row));
     } else {
       o->nid = next_nid++;
+      o->omap_pool = pool;
     }
     o->exists = true;
   }
@@ -111,9 +112,9 @@ OnodeRef ObjectDataFixture::object(const std::string& name)
 void ObjectDataFixture::evict(const std::string& name)
 {
   engine->drain();
-  const uint64_t nid = object(name)->nid;
+  // one without a row is new: it takes a new number then
   onodes.erase(name);
-  object(name)->nid = nid;
+  object(name);
   shared->trim();
 }
 

@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "include/rados.h"
 #include "os/tablestore/keys.h"
@@ -300,6 +301,37 @@ TEST_F(ObjectDataTest, SeveralChangesOfOneTransactionSeeEachOther)
   reopen(true);
   EXPECT_EQ(pattern(20000, 1).substr(0, 9000) + pattern(20000, 1), read_all("a"));
   check_ownership();
+}
+
+TEST_F(ObjectDataTest, ReadersLoadAnObjectTogether)
+{
+  const std::string bytes = pattern(2 << 20, 1), small = pattern(5000, 2);
+  write("a", 0, bytes);
+  write("b", 0, small);
+  for (int round = 0; round < 5; ++round) {
+    evict("a");
+    evict("b");
+    cache->clear();
+    const OnodeRef a = object("a"), b = object("b");
+    std::vector<std::thread> readers;
+    for (unsigned t = 0; t < 4; ++t) {
+      readers.emplace_back([&, t] {
+        for (unsigned i = 0; i < 20; ++i) {
+          const uint64_t offset = (t * 7 + i * 13) % 20 * 100000;
+          ceph::buffer::list out, out_small;
+          ASSERT_EQ(90000, data->read(a, offset, 90000, out, 0));
+          ASSERT_TRUE(bytes.compare(offset, 90000, out.to_str()) == 0);
+          ASSERT_EQ(5000, data->read(b, 0, 9000, out_small, 0));
+          ASSERT_TRUE(small == out_small.to_str());
+          std::map<uint64_t, uint64_t> mapped;
+          ASSERT_EQ(0, data->fiemap(a, 0, 2 << 20, mapped));
+        }
+      });
+    }
+    for (auto& reader : readers) {
+      reader.join();
+    }
+  }
 }
 
 TEST_F(ObjectDataTest, DamagedBlockIsAnErrorAndTheOthersAreNot)
