@@ -35,8 +35,6 @@ ObjectStore::CollectionHandle TableStore::create_new_collection(const coll_t& ci
 
 void TableStore::set_collection_commit_queue(const coll_t& cid, ContextQueue* commit_queue)
 {
-  if (!commit_queue)
-    return;
   std::shared_lock l{coll_lock};
   if (auto p = coll_map.find(cid); p != coll_map.end())
     p->second->osr->commit_queue = commit_queue;

@@ -30,6 +30,9 @@ Fsck::Fsck(CephContext* cct, Engine& engine, ObjectData& data,
                          &normal.last);
     collection_ranges.push_back(temp);
     collection_ranges.push_back(normal);
+    if (spg_t pgid; c->cid.is_pg(&pgid))
+      pools_with_collections.insert(pgid.pool());
+    has_meta |= c->cid.is_meta();
   }
 }
 

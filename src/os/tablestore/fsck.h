@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -61,7 +62,7 @@ class Fsck {
   void check_object(const OnodeRef& o);
   void count_extents(const Onode& o, PoolStats* stats);
   void own(const Extent& extent, const std::string& owner);
-  bool in_collection(std::string_view key) const;
+  void check_collection(const Onode& o);
 
   // ---- fsck_rows.cc
   Status check_segment_rows();
@@ -87,6 +88,8 @@ class Fsck {
     std::string first, last;
   };
   std::vector<KeyRange> collection_ranges;
+  std::set<int64_t> pools_with_collections;
+  bool has_meta = false;
 
   std::unordered_map<uint64_t, ObjectRows> objects;   ///< by nid
   std::map<uint32_t, BlockBitmap> engine_blocks;      ///< owned, as the engine says

@@ -7,6 +7,11 @@
 #include "os/tablestore/fsck.h"
 #include "os/tablestore/keys.h"
 
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.fsck "
+
 namespace tablestore {
 
 namespace {
@@ -22,11 +27,17 @@ std::string name_of(const Extent& e)
 
 }  // namespace
 
-bool Fsck::in_collection(std::string_view key) const
+void Fsck::check_collection(const Onode& o)
 {
-  return std::any_of(collection_ranges.begin(), collection_ranges.end(), [&](const auto& range) {
-    return key >= range.first && key < range.last;
-  });
+  for (const KeyRange& range : collection_ranges) {
+    if (o.key >= range.first && o.key < range.last)
+      return;
+  }
+  // The meta collection takes objects of any pool, though it does not list them.
+  if (has_meta && pools_with_collections.count(normalised_pool(o.oid.hobj.pool)) == 0)
+    dout(0) << o.oid << " is in no collection that lists it" << dendl;
+  else
+    error(stringify(o.oid) + " is in no collection");
 }
 
 Status Fsck::check_objects()
@@ -51,8 +62,7 @@ Status Fsck::check_objects()
       extents_lost = true;
       continue;
     }
-    if (!in_collection(it->key()))
-      error(stringify(o->oid) + " is in no collection");
+    check_collection(*o);
     check_object(o);
   }
   return it->status();
