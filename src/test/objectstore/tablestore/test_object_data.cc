@@ -416,7 +416,8 @@ namespace {
 /// Offsets and lengths near where things meet: blocks, segments, the inline limit.
 uint64_t interesting(std::mt19937& random, uint64_t max)
 {
-  static const uint64_t marks[] = {0, 4096, 8192, 65536, segment_span_bytes, 2 * segment_span_bytes};
+  static const uint64_t marks[] = {0,     4096, 8192, 65536, segment_span_bytes,
+                                   2 * segment_span_bytes};
   uint64_t x;
   switch (random() % 4) {
   case 0:
