@@ -119,7 +119,8 @@ int ObjectData::share_blocks(TxnContext& txc, Onode& from, const BlockRange& ran
     const uint32_t skip = static_cast<uint32_t>(first - base - e.logical_block);
     const uint32_t blocks = static_cast<uint32_t>(end - first);
     const bool was_shared = e.shared;
-    const int r = shared.share(txc, e, Extent{e.physical.container, e.physical.block + skip, blocks});
+    const int r =
+        shared.share(txc, e, Extent{e.physical.container, e.physical.block + skip, blocks});
     segment.dirty |= e.shared != was_shared;
     if (r == 0) {
       copies.emplace_back(to_block + (first - range.first), e.slice(skip, blocks));

@@ -201,7 +201,8 @@ SharedSlotRef SharedSlots::load(uint32_t container, uint32_t first_block)
   slot->container = container;
   slot->first_block = first_block;
   std::string row;
-  const Result<bool> found = engine.get(Family::super, shared_slot_key(container, first_block), &row);
+  const Result<bool> found =
+      engine.get(Family::super, shared_slot_key(container, first_block), &row);
   if (!found.ok()) {
     derr << "cannot read the row of the shared slot at container " << container << " block "
          << first_block << ": " << found.status().what() << dendl;

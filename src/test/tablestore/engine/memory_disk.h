@@ -19,7 +19,9 @@ namespace tablestore {
 // Thread-safe: `mutex_` guards all of it, files included. There is no table_fs().
 class MemoryDisk : public Disk {
  public:
-  enum class Operation { open, read, write, flush, allocate, write_zeroes, punch, remove, sync_dir };
+  enum class Operation {
+    open, read, write, flush, allocate, write_zeroes, punch, remove, sync_dir
+  };
 
   explicit MemoryDisk(uint64_t capacity_bytes);
   ~MemoryDisk() override;
