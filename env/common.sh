@@ -66,7 +66,7 @@ remove_scratch() { [ -z "$scratch" ] || rm -rf --one-file-system "$scratch"; scr
 
 current_step= step_pid= progress_pid=
 interrupted() {
-  trap - INT TERM
+  trap - INT TERM HUP
   end_group "$step_pid"
   end_group "$progress_pid"
   remove_scratch
@@ -89,10 +89,10 @@ step() {
   current_step=$name
   say "[$name] $title (log: $log)"
   # Each in the background with a process group of its own (set -m): a signal
-  # is acted on at once, and the whole step can be ended. The lock's descriptor
-  # is closed, so that nothing which outlives us keeps it.
+  # is acted on at once, and the whole step can be ended. The step inherits the
+  # lock: should we be killed, it is held until the step has ended too.
   set -m
-  (set -euo pipefail; trap - INT TERM; "$function") >"$log" 2>&1 9>&- </dev/null &
+  (set -euo pipefail; trap - INT TERM HUP; "$function") >"$log" 2>&1 </dev/null &
   step_pid=$!
   report_progress "$name" "$log" 9>&- </dev/null &
   progress_pid=$!
