@@ -9,7 +9,8 @@
 
 namespace tablestore_test {
 
-/// What runs in another process on a store's directory; `report_fd` goes to the parent. Returns the exit status.
+/// What runs in another process on a store's directory; `report_fd` goes to the parent. Returns the
+/// exit status.
 ///
 /// The process is this program, executed anew: a fork alone would have no threads, and locks that
 /// threads of the parent hold.

@@ -341,7 +341,8 @@ std::vector<ghobject_t> StoreFixture::list(Handle& ch)
 {
   std::vector<ghobject_t> ls;
   ghobject_t next;
-  EXPECT_EQ(0, store->collection_list(ch, ghobject_t(), ghobject_t::get_max(), INT_MAX, &ls, &next));
+  EXPECT_EQ(0, store->collection_list(ch, ghobject_t(), ghobject_t::get_max(), INT_MAX, &ls,
+                                      &next));
   EXPECT_TRUE(next.is_max());
   return ls;
 }

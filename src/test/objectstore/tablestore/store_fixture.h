@@ -1,5 +1,6 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
+// A store in a directory of its own, for tests that go through the ObjectStore interface.
 #pragma once
 
 #include <initializer_list>
@@ -22,16 +23,16 @@ using Handle = ObjectStore::CollectionHandle;
 constexpr uint64_t KiB = 1024;
 constexpr uint64_t MiB = 1024 * KiB;
 
-/// The store under test: "tablestore", or what TABLESTORE_TEST_STORE names. Tests of the contract also
-/// run on the other stores, which shows whether it is the test or the store that is wrong.
+/// The store under test: "tablestore", or what TABLESTORE_TEST_STORE names. Tests of the contract
+/// also run on the other stores, which shows whether it is the test or the store that is wrong.
 std::string store_type();
 bool is_tablestore();
 
 /// Settings for all stores of this program: small and quick ones.
 std::map<std::string, std::string> test_settings();
 
-/// `length` bytes of a stream that `seed` names, from `offset` of it: bytes that were meant for another
-/// object or another place never compare equal.
+/// `length` bytes of a stream that `seed` names, from `offset` of it: bytes that were meant for
+/// another object or another place never compare equal.
 bufferlist content(uint64_t seed, uint64_t length, uint64_t offset = 0);
 bufferlist to_bl(const std::string& s);
 bufferlist zeros(uint64_t length);
@@ -49,8 +50,8 @@ std::unique_ptr<ObjectStore> make_store(const std::string& type, const std::stri
 /// A new empty directory below the working directory.
 std::string make_test_dir();
 
-/// Everything below a directory, by path, with a digest of the content: what must not change when something
-/// is refused.
+/// Everything below a directory, by path, with a digest of the content: what must not change when
+/// something is refused.
 std::map<std::string, std::string> snapshot_of(const std::string& dir);
 
 // What tests do all the time, on any store. The store's own errors fail the test.
@@ -67,7 +68,8 @@ class StoreFixture : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  /// mkfs and mount; a derived fixture that overrides SetUp() calls it when its settings are in place.
+  /// mkfs and mount; a derived fixture that overrides SetUp() calls it when its settings are in
+  /// place.
   void make_and_mount();
   /// Sets an option until the end of the test.
   void set(const std::string& option, const std::string& value);

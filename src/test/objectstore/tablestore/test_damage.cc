@@ -1,6 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// Bytes that go bad on the disk: an error for who reads them, never wrong data, and nobody else is harmed.
+// Bytes that go bad on the disk: an error for who reads them, never wrong data, and nobody else is
+// harmed.
 #include <filesystem>
 #include <fstream>
 #include <functional>

@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// Random operations on the data of objects against byte vectors, with remounts. A failure prints its seed;
-// TABLESTORE_TEST_SEED repeats it.
+// Random operations on the data of objects against byte vectors, with remounts. A failure prints
+// its seed; TABLESTORE_TEST_SEED repeats it.
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -66,7 +66,8 @@ class StoreDataModel : public StoreFixture, public ::testing::WithParamInterface
   /// Lengths of all magnitudes, offsets with a liking for the borders of blocks.
   uint64_t random_length(uint64_t max)
   {
-    const uint64_t length = below(2) ? below(max) : below(std::min<uint64_t>(max, 1ull << below(21)) + 1);
+    const uint64_t length =
+        below(2) ? below(max) : below(std::min<uint64_t>(max, 1ull << below(21)) + 1);
     return std::min(max, below(3) == 0 ? length / 4096 * 4096 : length);
   }
   uint64_t random_offset(uint64_t end)

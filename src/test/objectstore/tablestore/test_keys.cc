@@ -214,7 +214,8 @@ TEST(TableStoreKeys, OmapRangesHoldOneObjectOrOnePool)
   const auto [first, last] = omap_key_range(prefix);
   const auto [all_first, all_last] = omap_range(prefix);
   const auto [pool_first, pool_last] = omap_pool_range(3);
-  for (const std::string& user_key : {std::string(), std::string("\xff\xff"), std::string("a\0", 2)}) {
+  for (const std::string& user_key :
+       {std::string(), std::string("\xff\xff"), std::string("a\0", 2)}) {
     const std::string key = omap_key(prefix, user_key);
     EXPECT_TRUE(in_range(key, first, last));
     EXPECT_TRUE(in_range(key, all_first, all_last));

@@ -151,7 +151,8 @@ TEST_F(StoreOmap, IterationStartsAtOrAfterTheKey)
 
 TEST_F(StoreOmap, KeysAreOrderedAsUnsignedBytes)
 {
-  const Keys sorted{"!", "A", "a", std::string("a\0b", 3), "aa", "\x7f", "\x80", "\xc3\xa4", "\xff\xff"};
+  const Keys sorted{"!",    "A",    "a",        std::string("a\0b", 3), "aa",
+                    "\x7f", "\x80", "\xc3\xa4", "\xff\xff"};
   Transaction t;
   std::map<std::string, bufferlist> keys;
   for (const auto& k : sorted)
@@ -341,7 +342,8 @@ TEST_F(StoreOmap, TrimmedLogOfAPg)
   Keys expected;
   for (int i = 0; i < 2000; ++i) {
     Transaction t;
-    std::map<std::string, bufferlist> keys{{key(i), content(i, 200)}, {"_fastinfo", content(i, 180)}};
+    std::map<std::string, bufferlist> keys{{key(i), content(i, 200)},
+                                           {"_fastinfo", content(i, 180)}};
     t.omap_setkeys(ch->cid, oid, keys);
     if (i % 100 == 99)
       t.omap_rmkeyrange(ch->cid, oid, key(0), key(i - 99));

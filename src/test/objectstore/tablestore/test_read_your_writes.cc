@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// Everything is readable when queue_transactions() returns, and later operations of a transaction see the earlier
-// ones. Nothing here waits for a commit before it reads.
+// Everything is readable when queue_transactions() returns, and later operations of a transaction
+// see the earlier ones. Nothing here waits for a commit before it reads.
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore_test;

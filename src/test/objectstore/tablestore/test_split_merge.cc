@@ -1,6 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// Collections that are split, merged, removed and made again while transactions on them are on their way.
+// Collections that are split, merged, removed and made again while transactions on them are on
+// their way.
 #include <algorithm>
 
 #include "test/objectstore/tablestore/store_fixture.h"
