@@ -18,10 +18,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Our sources that Ceph's build does not take: they have their own.
-NOT_OVERLAID = ("src/test/tablestore/",)
-
-
 def patched_paths(patch: Path) -> set[str]:
     """The files that a patch touches, relative to the source tree."""
     paths = set()
@@ -37,7 +33,7 @@ def overlay_paths(checkout: Path) -> list[str]:
     for folder, _, names in os.walk(checkout / "src"):
         for name in names:
             path = str((Path(folder) / name).relative_to(checkout))
-            if not path.startswith(NOT_OVERLAID) and not path.endswith(".pyc"):
+            if not path.endswith(".pyc"):
                 found.append(path)
     return found
 
