@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <random>
-#include <thread>
+#include <vector>
 
 #include "os/tablestore/engine/container/allocator.h"
 

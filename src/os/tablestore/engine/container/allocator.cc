@@ -242,6 +242,16 @@ std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigne
   return extents;
 }
 
+bool Allocator::may_have_run(unsigned slot_class) const {
+  std::lock_guard lock(mutex_);
+  for (unsigned c = slot_class; c < slot_classes; ++c) {
+    for (unsigned order = slot_class; order <= c; ++order) {
+      if (!classes_[c].by_order[order].empty()) return true;
+    }
+  }
+  return false;
+}
+
 void Allocator::give(const Extent& extent) {
   ContainerState& container = state(extent.container);
   change(container, [&] { container.give(extent.block, extent.blocks); });

@@ -93,6 +93,9 @@ class Allocator {
   // nothing, where a slot of the fitting class is not free (the caller then tries to make a
   // container of `wanted_class` and calls again, at last with true).
   std::vector<Extent> allocate(uint64_t blocks, bool may_split, unsigned* wanted_class);
+  // False: a piece of this class would be cut below its size, because only smaller runs are free.
+  // True may be too hopeful.
+  bool may_have_run(unsigned slot_class) const;
   // Gives back what allocate() returned, when its transaction is not submitted after all. The
   // blocks are free for everybody: they do not go back to the reservation.
   void cancel(const Extent& extent);

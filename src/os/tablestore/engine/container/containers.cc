@@ -220,7 +220,8 @@ bool Containers::in_use(const AllocatorUsage& usage, unsigned slot_class) const 
 Result<bool> Containers::deserves_container(unsigned slot_class) {
   const uint64_t slots = allocator_.usage().classes[slot_class].recent_slots;
   const uint64_t enough = std::min(deserving_blocks, container_blocks() / deserving_part);
-  if (slots < deserving_slots && slots * slot_blocks(slot_class) < enough) return false;
+  const bool in_demand = slots >= deserving_slots || slots * slot_blocks(slot_class) >= enough;
+  if (!in_demand && allocator_.may_have_run(slot_class)) return false;
   const auto growable = growable_bytes();
   if (!growable.ok()) return growable.status();
   return *growable >= options_.container_bytes &&

@@ -40,10 +40,11 @@ struct ContainerOptions {
 // `growth_mutex_`, taken after it, by whoever makes, restores or removes a container.
 //
 // Which class gets a container. Space is never stranded, because any free block can serve any
-// request; what is at stake is only how contiguous data stays. So a class gets containers of its
-// own when it has lately called for a good part of one, and while more than an eighth of the
-// capacity is not yet in any container. Until then, and in the last eighth, its requests split
-// slots of other classes, and a container is made only where reserve() finds no free block at all.
+// request; what is at stake is only how contiguous data stays. So, while more than an eighth of the
+// capacity is not yet in any container, a class gets one of its own when it has lately called for a
+// good part of one, or when its slots would have to be made up of smaller ones. Else its requests
+// split larger slots of other classes; and in the last eighth they take whatever is free, and a
+// container is made only where reserve() finds no free block at all.
 class Containers {
  public:
   Containers(Disk& disk, ContainerOptions options, Counters& counters);

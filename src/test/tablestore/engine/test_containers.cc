@@ -1,0 +1,601 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "os/tablestore/engine/container/containers.h"
+#include "os/tablestore/engine/io/block_memory.h"
+#include "test/tablestore/engine/memory_disk.h"
+
+namespace tablestore {
+namespace {
+
+using Operation = MemoryDisk::Operation;
+
+constexpr uint64_t mib = 1 << 20;
+
+class ContainersTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options.container_bytes = 4 * mib;
+    options.prepare_ahead_bytes = 2 * mib;
+    options.quiet_steps = 2;
+    make_disk(256 * mib);
+  }
+  void make_disk(uint64_t bytes) {
+    containers = nullptr;
+    disk = std::make_unique<MemoryDisk>(bytes);
+    ASSERT_TRUE(Containers::format(*disk).ok());
+    disk->take_calls();
+  }
+  // Opens, with a log that says that these are owned.
+  Status open(const std::vector<Extent>& owned = {}) {
+    containers = nullptr;
+    containers = std::make_unique<Containers>(*disk, options, counters);
+    if (Status s = containers->open(); !s.ok()) return s;
+    for (const Extent& extent : owned) containers->allocator().mark_durable(extent);
+    return containers->allocator().finish_recovery();
+  }
+  void open_empty() {
+    const Status s = open();
+    ASSERT_TRUE(s.ok()) << s.what();
+  }
+  std::vector<Extent> take(uint64_t bytes) {
+    const Status s = containers->reserve(bytes);
+    EXPECT_TRUE(s.ok()) << s.what();
+    if (!s.ok()) return {};
+    return containers->allocate(bytes);
+  }
+  // As the commit lane does when the data is durable.
+  void own(const std::vector<Extent>& extents) {
+    for (const Extent& extent : extents) {
+      containers->allocator().mark_written(extent);
+      containers->allocator().mark_durable(extent);
+    }
+  }
+  void give_up(const std::vector<Extent>& extents) {
+    for (const Extent& extent : extents) {
+      containers->allocator().mark_freed(extent);
+      containers->allocator().release(extent);
+    }
+  }
+  void write(const Extent& extent, char fill) {
+    BlockMemory memory(extent.length_bytes());
+    std::memset(memory.data(), fill, memory.size());
+    ASSERT_TRUE(containers->file(extent.container).write(extent.offset_bytes(), memory.span()).ok());
+  }
+  // Runs steps until one finds nothing to do; the number that did something.
+  int prepare_all() {
+    return run_all(&Containers::prepare_step);
+  }
+  int shrink_all() {
+    int worked = 0;
+    for (uint64_t i = 0; i <= options.quiet_steps; ++i) worked += run_all(&Containers::shrink_step);
+    return worked;
+  }
+  int run_all(Result<bool> (Containers::*step)(uint64_t*)) {
+    for (int worked = 0;; ++worked) {
+      uint64_t bytes = 0;
+      const auto done = (containers.get()->*step)(&bytes);
+      EXPECT_TRUE(done.ok()) << done.status().what();
+      if (!done.ok() || !*done) return worked;
+    }
+  }
+  AllocatorUsage usage() { return containers->allocator().usage(); }
+  std::vector<std::string> files(const std::string& slot_class) {
+    return *disk->list("containers/" + slot_class);
+  }
+
+  ContainerOptions options;
+  Counters counters;
+  std::unique_ptr<MemoryDisk> disk;
+  std::unique_ptr<Containers> containers;
+};
+
+TEST_F(ContainersTest, AnUnformattedDirectoryIsRefused) {
+  disk = std::make_unique<MemoryDisk>(64 * mib);
+  EXPECT_EQ(open().code(), ENOENT);
+}
+
+TEST_F(ContainersTest, TheFirstReservationMakesAContainerOfItsClass) {
+  open_empty();
+  EXPECT_EQ(containers->file_bytes(), 0u);
+  EXPECT_EQ(take(64 << 10), (std::vector<Extent>{{0, 0, 16}}));
+  EXPECT_EQ(files("04"), (std::vector<std::string>{"0"}));
+  EXPECT_EQ(containers->file_bytes(), 4 * mib);
+  EXPECT_EQ(counters.containers_created, 1u);
+  EXPECT_TRUE(containers->exists(0));
+  EXPECT_FALSE(containers->exists(1));
+}
+
+TEST_F(ContainersTest, AContainerIsWholeAndDurableBeforeItIsUsed) {
+  open_empty();
+  ASSERT_TRUE(containers->reserve(1).ok());
+  EXPECT_EQ(disk->take_calls(),
+            (std::vector<MemoryDisk::Call>{{Operation::allocate, "containers/00/0", 0, 4 * mib},
+                                           {Operation::flush, "containers/00/0"},
+                                           {Operation::sync_dir, "containers/00"}}));
+}
+
+TEST_F(ContainersTest, BytesAreRoundedUpToBlocks) {
+  open_empty();
+  ASSERT_TRUE(containers->reserve(4097).ok());
+  EXPECT_EQ(usage().reserved_blocks, 2u);
+  containers->unreserve(4097);
+  EXPECT_EQ(usage().reserved_blocks, 0u);
+}
+
+TEST_F(ContainersTest, WhatWasWrittenIsReadBackAlsoAfterAReopen) {
+  open_empty();
+  const auto extents = take(64 << 10);
+  write(extents[0], 'x');
+  own(extents);
+  ASSERT_TRUE(open(extents).ok());
+  BlockMemory memory(8192);
+  ASSERT_TRUE(containers->read({extents[0].container, extents[0].block + 3, 2}, memory.span()).ok());
+  EXPECT_EQ(memory.data()[0], std::byte('x'));
+  EXPECT_EQ(memory.data()[8191], std::byte('x'));
+  EXPECT_EQ(usage().durable_blocks, 16u);
+  EXPECT_FALSE(containers->allocator().is_unwritten(extents[0]));
+  EXPECT_EQ(usage().classes[4].unwritten_free_blocks, 1024u - 16u);
+}
+
+TEST_F(ContainersTest, OpenFlushesBeforeItBelievesThatAnExtentIsWritten) {
+  open_empty();
+  take(4096);
+  containers = nullptr;
+  disk->take_calls();
+  open_empty();
+  const auto calls = disk->take_calls();
+  ASSERT_FALSE(calls.empty());
+  EXPECT_EQ(calls[0], (MemoryDisk::Call{Operation::flush, "containers/00/0"}));
+}
+
+// --- damage and crashes
+
+TEST_F(ContainersTest, AFileThatWasBeingMadeIsRemovedWhenTheStoreIsInUse) {
+  open_empty();
+  take(4096);
+  containers = nullptr;
+  disk->truncate("containers/00/0", mib);
+  open_empty();
+  EXPECT_FALSE(containers->exists(0));
+  EXPECT_EQ(files("00").size(), 1u);
+  prepare_all();
+  EXPECT_TRUE(files("00").empty());
+  EXPECT_EQ(take(4096)[0].container, 1u);
+}
+
+TEST_F(ContainersTest, ACutFileThatHoldsDataIsNamedAndNotTouched) {
+  open_empty();
+  const auto extents = take(4096);
+  containers = nullptr;
+  disk->truncate("containers/00/0", mib);
+  disk->take_calls();
+  const Status s = open(extents);
+  EXPECT_EQ(s.code(), EIO);
+  EXPECT_NE(s.what().find("containers/*/0"), std::string::npos) << s.what();
+  EXPECT_TRUE(disk->take_calls().empty());
+}
+
+TEST_F(ContainersTest, AFileThatIsTooLongIsDamage) {
+  open_empty();
+  take(4096);
+  containers = nullptr;
+  disk->truncate("containers/00/0", 5 * mib);
+  const Status s = open();
+  EXPECT_EQ(s.code(), EIO);
+  EXPECT_NE(s.what().find("containers/00/0"), std::string::npos) << s.what();
+}
+
+TEST_F(ContainersTest, TwoFilesOfOneNumberAreDamage) {
+  open_empty();
+  take(4096);
+  containers = nullptr;
+  auto copy = disk->open("containers/05/0", OpenMode::create_new);
+  ASSERT_TRUE((*copy)->allocate(0, 4 * mib).ok());
+  *copy = nullptr;
+  EXPECT_EQ(open().code(), EIO);
+}
+
+TEST_F(ContainersTest, OtherFilesAreLeftAlone) {
+  for (const char* name : {"x", "007", "-1", "4294967295", "99999999999999999999"}) {
+    ASSERT_TRUE(disk->open(std::string("containers/00/") + name, OpenMode::create_new).ok());
+  }
+  open_empty();
+  prepare_all();
+  EXPECT_EQ(files("00").size(), 5u);
+  EXPECT_EQ(take(4096)[0].container, 0u);
+}
+
+TEST_F(ContainersTest, AFailingFlushFailsTheOpen) {
+  open_empty();
+  take(4096);
+  containers = nullptr;
+  disk->fail(Operation::flush, "containers/00/0", EIO);
+  EXPECT_EQ(open().code(), EIO);
+}
+
+// --- space
+
+TEST_F(ContainersTest, AReservationThatCannotBeMetMakesNothing) {
+  options.capacity_bytes = 16 * mib;
+  open_empty();
+  const Status s = containers->reserve(17 * mib);
+  EXPECT_EQ(s.code(), ENOSPC);
+  EXPECT_NE(s.what().find("17.0 MiB"), std::string::npos) << s.what();
+  EXPECT_EQ(s.what().find('\n'), std::string::npos);
+  EXPECT_EQ(counters.containers_created, 0u);
+  EXPECT_TRUE(containers->reserve(16 * mib).ok());
+  EXPECT_EQ(containers->file_bytes(), 16 * mib);
+  EXPECT_EQ(containers->reserve(1).code(), ENOSPC);
+  containers->unreserve(16 * mib);
+  EXPECT_TRUE(containers->reserve(1).ok());
+}
+
+TEST_F(ContainersTest, TheHeadroomIsLeftOnTheFileSystem) {
+  make_disk(32 * mib);
+  options.headroom_bytes = 10 * mib;
+  open_empty();
+  EXPECT_EQ(containers->free_bytes(), 20 * mib);
+  EXPECT_EQ(containers->reserve(21 * mib).code(), ENOSPC);
+  EXPECT_TRUE(containers->reserve(20 * mib).ok());
+  EXPECT_GE(disk->space()->available_bytes, options.headroom_bytes);
+}
+
+TEST_F(ContainersTest, WhatOthersTakeOnTheFileSystemCountsAtOnce) {
+  make_disk(32 * mib);
+  open_empty();
+  EXPECT_EQ(containers->free_bytes(), 32 * mib);
+  disk->set_other_bytes(30 * mib);
+  EXPECT_EQ(containers->free_bytes(), 0u);
+  EXPECT_EQ(containers->reserve(1).code(), ENOSPC);
+}
+
+TEST_F(ContainersTest, AFileSystemThatIsFullerThanItSaysLeavesNoFile) {
+  open_empty();
+  disk->fail(Operation::allocate, "containers/", ENOSPC, 2);  // reserve() tries once more
+  EXPECT_EQ(containers->reserve(1).code(), ENOSPC);
+  EXPECT_TRUE(files("00").empty());
+  EXPECT_TRUE(containers->reserve(1).ok());
+}
+
+TEST_F(ContainersTest, AnErrorOfTheDiskIsNotTakenForAFullOne) {
+  open_empty();
+  disk->fail(Operation::flush, "containers/", EIO);
+  EXPECT_EQ(containers->reserve(1).code(), EIO);
+}
+
+TEST_F(ContainersTest, ARareClassSplitsLargerSlots) {
+  open_empty();
+  take(64 << 10);
+  EXPECT_EQ(take(4096), (std::vector<Extent>{{0, 16, 1}}));
+  EXPECT_TRUE(files("00").empty());
+}
+
+TEST_F(ContainersTest, AClassInDemandGetsContainersOfItsOwn) {
+  open_empty();
+  take(64 << 10);
+  for (int i = 0; i < 150; ++i) take(4096);
+  EXPECT_EQ(files("00").size(), 1u);
+  EXPECT_EQ(usage().classes[0].containers, 1u);
+}
+
+TEST_F(ContainersTest, ARequestIsNotMadeUpOfSmallerSlotsWhileThereIsRoom) {
+  open_empty();
+  take(4096);
+  EXPECT_EQ(take(64 << 10).size(), 1u);
+  EXPECT_EQ(files("04").size(), 1u);
+}
+
+TEST_F(ContainersTest, InTheLastEighthARequestTakesWhateverIsFree) {
+  options.capacity_bytes = 8 * mib;
+  options.container_bytes = 8 * mib;
+  open_empty();
+  take(4096);
+  EXPECT_EQ(take(64 << 10).size(), 16u);
+}
+
+TEST_F(ContainersTest, AnErrorMetByAllocateIsReportedByTheNextStep) {
+  open_empty();
+  take(4096);
+  disk->fail(Operation::flush, "containers/04", EIO);
+  EXPECT_EQ(take(64 << 10).size(), 16u);
+  uint64_t bytes = 0;
+  const auto done = containers->prepare_step(&bytes);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.status().code(), EIO);
+}
+
+// Whatever the mix, what statfs promised can be had, to the last container.
+class ContainersFill : public ContainersTest, public testing::WithParamInterface<uint32_t> {};
+
+TEST_P(ContainersFill, ASmallStoreCanBeFilledWithAnyMix) {
+  options.capacity_bytes = 64 * mib;
+  open_empty();
+  std::mt19937 random(GetParam());
+  const uint64_t largest = 1ull << (GetParam() * 3 % 12);  // in blocks
+  std::vector<std::vector<Extent>> owned;
+  uint64_t data = 0;
+  for (int lap = 0; lap < 4; ++lap) {
+    for (;;) {
+      const uint64_t bytes = (1 + random() % largest) * block_bytes;
+      const uint64_t free = containers->free_bytes();
+      const Status s = containers->reserve(bytes);
+      ASSERT_EQ(s.ok(), bytes <= free) << s.what();
+      if (!s.ok()) break;
+      owned.push_back(containers->allocate(bytes));
+      own(owned.back());
+      data += bytes;
+      uint64_t moved = 0;
+      if (random() % 8 == 0) { ASSERT_TRUE(containers->prepare_step(&moved).ok()); }
+      if (random() % 8 == 0) { ASSERT_TRUE(containers->shrink_step(&moved).ok()); }
+    }
+    const uint64_t rest = containers->free_bytes();
+    EXPECT_LT(rest, largest * block_bytes);
+    EXPECT_EQ(data + rest, 64 * mib);
+    while (owned.size() > 3) {
+      std::swap(owned[random() % owned.size()], owned.back());
+      for (const Extent& extent : owned.back()) data -= extent.length_bytes();
+      give_up(owned.back());
+      owned.pop_back();
+      if (random() % 4 == 0) shrink_all();
+      if (lap % 2 && data < 32 * mib) break;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixes, ContainersFill, testing::Range(0u, 8u));
+
+// --- preparing
+
+TEST_F(ContainersTest, NothingIsPreparedForAClassThatIsNotInUse) {
+  open_empty();
+  EXPECT_EQ(prepare_all(), 0);
+  ASSERT_TRUE(containers->reserve(4096).ok());
+  EXPECT_EQ(prepare_all(), 0);
+}
+
+TEST_F(ContainersTest, AClassInUseIsPreparedAsFarAsToldAndNoFurther) {
+  open_empty();
+  take(4096);
+  EXPECT_GT(prepare_all(), 0);
+  const auto sums = usage().classes[0];
+  EXPECT_EQ((sums.free_blocks - sums.unwritten_free_blocks) * block_bytes, 2 * mib);
+  EXPECT_EQ(counters.prepared_bytes, 2 * mib);
+  EXPECT_FALSE(containers->allocator().is_unwritten(take(4096)[0]));
+}
+
+TEST_F(ContainersTest, LargeSlotsAreNotPrepared) {
+  open_empty();
+  take(128 << 10);
+  EXPECT_EQ(prepare_all(), 0);
+}
+
+TEST_F(ContainersTest, PreparedBlocksAreFlushedBeforeTheyCountAsWritten) {
+  open_empty();
+  take(4096);
+  disk->take_calls();
+  uint64_t bytes = 0;
+  EXPECT_TRUE(*containers->prepare_step(&bytes));
+  EXPECT_EQ(bytes, mib);
+  EXPECT_EQ(disk->take_calls(),
+            (std::vector<MemoryDisk::Call>{{Operation::write_zeroes, "containers/00/0", 4096, mib},
+                                           {Operation::flush, "containers/00/0"}}));
+}
+
+TEST_F(ContainersTest, AFullFileSystemStopsPreparingWithoutHarm) {
+  open_empty();
+  take(4096);
+  disk->fail(Operation::write_zeroes, "containers/", ENOSPC);
+  const uint64_t free = usage().free_blocks;
+  EXPECT_EQ(prepare_all(), 0);
+  EXPECT_EQ(usage().free_blocks, free);
+  EXPECT_EQ(counters.prepared_bytes, 0u);
+  EXPECT_GT(prepare_all(), 0);
+}
+
+TEST_F(ContainersTest, AFailingDiskStopsPreparing) {
+  open_empty();
+  take(4096);
+  disk->fail(Operation::flush, "containers/", EIO);
+  uint64_t bytes = 0;
+  EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+  EXPECT_TRUE(containers->allocator().is_unwritten(take(4096)[0]));
+}
+
+TEST_F(ContainersTest, AContainerIsMadeAheadOfUse) {
+  open_empty();
+  for (int i = 0; i < 60; ++i) take(64 << 10);
+  ASSERT_EQ(counters.containers_created, 1u);
+  EXPECT_GT(prepare_all(), 0);
+  EXPECT_EQ(counters.containers_created, 2u);
+  EXPECT_EQ(files("04").size(), 2u);
+}
+
+TEST_F(ContainersTest, NoClassTakesTheLastEighthForItself) {
+  options.capacity_bytes = 16 * mib;
+  open_empty();
+  for (int i = 0; i < 63; ++i) take(64 << 10);   // 1 of 4 containers
+  for (int i = 0; i < 1024; ++i) take(4096);
+  prepare_all();
+  EXPECT_LE(containers->file_bytes(), 16 * mib);
+  EXPECT_TRUE(containers->reserve(containers->free_bytes()).ok());
+}
+
+// --- shrinking
+
+TEST_F(ContainersTest, AnIdleContainerIsRemovedAfterAWhile) {
+  open_empty();
+  const auto extents = take(12 * mib);
+  own(extents);
+  ASSERT_EQ(counters.containers_created, 3u);
+  EXPECT_EQ(shrink_all(), 0);
+  give_up(extents);
+  EXPECT_EQ(shrink_all(), 2);
+  EXPECT_EQ(counters.containers_removed, 2u);  // one is kept: its class is in use
+  EXPECT_EQ(containers->file_bytes(), 4 * mib);
+  EXPECT_EQ(disk->used_bytes(), 4 * mib);
+  EXPECT_EQ(files("10").size(), 1u);
+  uint64_t removed_rows = 0;
+  for (const auto& state : containers->allocator().take_dirty()) {
+    removed_rows += state.bitmap.blocks() == 0;
+  }
+  EXPECT_EQ(removed_rows, 2u);
+}
+
+TEST_F(ContainersTest, AContainerInUseIsNotQuiet) {
+  open_empty();
+  const auto extents = take(12 * mib);
+  own(extents);
+  give_up(extents);
+  uint32_t used = 0;
+  for (int i = 0; i < 10; ++i) {
+    const Extent extent = take(4 * mib)[0];
+    if (i) { EXPECT_EQ(extent.container, used); }
+    used = extent.container;
+    containers->allocator().cancel(extent);
+    uint64_t bytes = 0;
+    ASSERT_TRUE(containers->shrink_step(&bytes).ok());
+  }
+  EXPECT_EQ(counters.containers_removed, 2u);
+}
+
+TEST_F(ContainersTest, FreeRunsOfHalfDeadContainersArePunchedAndRestoredOnDemand) {
+  options.container_bytes = 8 * mib;
+  options.capacity_bytes = 64 * mib;
+  open_empty();
+  std::vector<std::vector<Extent>> owned;
+  for (int i = 0; i < 16; ++i) own(owned.emplace_back(take(4 * mib)));
+  for (int i = 0; i < 16; i += 2) give_up(owned[i]);  // half of each container
+  EXPECT_GT(shrink_all(), 0);
+  // 32 MiB are free; the class keeps one container's worth.
+  EXPECT_EQ(counters.punched_bytes, 24 * mib);
+  EXPECT_EQ(containers->file_bytes(), 40 * mib);
+  EXPECT_EQ(disk->used_bytes(), 40 * mib);
+  EXPECT_EQ(containers->free_bytes(), 32 * mib);
+  EXPECT_TRUE(containers->reserve(32 * mib).ok());
+  EXPECT_EQ(disk->used_bytes(), 64 * mib);
+  EXPECT_EQ(containers->allocate(32 * mib).size(), 8u);
+}
+
+TEST_F(ContainersTest, PunchedSpaceThatOthersTookIsNotPromised) {
+  make_disk(16 * mib);
+  options.container_bytes = 8 * mib;
+  open_empty();
+  std::vector<std::vector<Extent>> owned;
+  for (int i = 0; i < 4; ++i) own(owned.emplace_back(take(4 * mib)));
+  for (int i : {0, 2, 3}) give_up(owned[i]);
+  shrink_all();
+  const uint64_t punched = counters.punched_bytes + counters.containers_removed * 8 * mib;
+  ASSERT_GT(punched, 0u);
+  disk->set_other_bytes(punched - mib);
+  EXPECT_LE(containers->free_bytes(), 16 * mib - 4 * mib - (punched - mib));
+  EXPECT_EQ(containers->reserve(12 * mib).code(), ENOSPC);
+  EXPECT_TRUE(containers->reserve(containers->free_bytes()).ok());
+}
+
+TEST_F(ContainersTest, HolesAreGivenSpaceAgainAtOpen) {
+  options.container_bytes = 8 * mib;
+  open_empty();
+  take(4 * mib);
+  ASSERT_TRUE(containers->file(0).punch(4 * mib, 4 * mib).ok());
+  EXPECT_EQ(disk->used_bytes(), 4 * mib);
+  open_empty();
+  EXPECT_EQ(disk->used_bytes(), 8 * mib);
+  EXPECT_EQ(usage().free_blocks, 2048u);
+}
+
+TEST_F(ContainersTest, AHoleIsNotFreeWhileTheFileSystemIsFull) {
+  make_disk(8 * mib);
+  options.container_bytes = 8 * mib;
+  open_empty();
+  take(4 * mib);
+  BlockMemory zeros(4 * mib);
+  zeros.zero();
+  ASSERT_TRUE(containers->file(0).write(0, zeros.span()).ok());
+  ASSERT_TRUE(containers->file(0).punch(4 * mib, 4 * mib).ok());
+  disk->set_other_bytes(4 * mib);
+  open_empty();
+  EXPECT_EQ(usage().free_blocks, 1024u);
+  EXPECT_EQ(usage().punched_blocks, 1024u);
+  EXPECT_EQ(containers->free_bytes(), 4 * mib);
+  disk->set_other_bytes(0);
+  EXPECT_TRUE(containers->reserve(8 * mib).ok());
+}
+
+TEST_F(ContainersTest, AReadOnlyOpenChangesNothing) {
+  open_empty();
+  const auto extents = take(4096);
+  containers = nullptr;
+  disk->truncate("containers/00/0", 4 * mib);
+  disk->take_calls();
+  options.read_only = true;
+  ASSERT_TRUE(open(extents).ok());
+  EXPECT_EQ(containers->reserve(8 * mib).code(), EROFS);
+  EXPECT_EQ(prepare_all(), 0);
+  EXPECT_EQ(shrink_all(), 0);
+  EXPECT_TRUE(disk->take_calls().empty());
+}
+
+// --- threads
+
+TEST_F(ContainersTest, WritersAndStepsShareATightStore) {
+  options.capacity_bytes = 16 * mib;
+  options.quiet_steps = 0;
+  open_empty();
+  std::atomic<bool> stop{false};
+  std::thread steps([&] {
+    uint64_t bytes = 0;
+    while (!stop) {
+      ASSERT_TRUE(containers->prepare_step(&bytes).ok());
+      ASSERT_TRUE(containers->shrink_step(&bytes).ok());
+    }
+  });
+  auto write = [&](uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<std::vector<Extent>> owned;
+    for (int i = 0; i < 1000; ++i) {
+      const uint64_t bytes = (1 + random() % 300) * block_bytes;
+      if (containers->reserve(bytes).ok()) {
+        own(owned.emplace_back(containers->allocate(bytes)));
+      } else {
+        while (owned.size() > 1) give_up(owned.back()), owned.pop_back();
+      }
+    }
+    for (const auto& extents : owned) give_up(extents);
+  };
+  std::vector<std::thread> writers;
+  for (uint32_t seed = 0; seed < 3; ++seed) writers.emplace_back(write, seed);
+  for (std::thread& writer : writers) writer.join();
+  stop = true;
+  steps.join();
+  EXPECT_EQ(usage().durable_blocks, 0u);
+  EXPECT_EQ(containers->free_bytes(), 16 * mib);
+  EXPECT_TRUE(containers->reserve(16 * mib).ok());
+}
+
+// Free space that a step holds for a moment is no reason to refuse a client.
+TEST_F(ContainersTest, TheLastBlockCanBeHadWhileSpaceIsPrepared) {
+  options.capacity_bytes = 4 * mib;
+  open_empty();
+  own(take(4096));
+  std::atomic<bool> stop{false};
+  std::thread steps([&] {
+    uint64_t bytes = 0;
+    while (!stop) ASSERT_TRUE(containers->prepare_step(&bytes).ok());
+  });
+  for (int i = 0; i < 200; ++i) {
+    const Status s = containers->reserve(4 * mib - 4096);
+    ASSERT_TRUE(s.ok()) << s.what();
+    containers->unreserve(4 * mib - 4096);
+  }
+  stop = true;
+  steps.join();
+}
+
+}  // namespace
+}  // namespace tablestore
