@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -65,7 +65,8 @@ class ContainersTest : public testing::Test {
   void write(const Extent& extent, char fill) {
     BlockMemory memory(extent.length_bytes());
     std::memset(memory.data(), fill, memory.size());
-    ASSERT_TRUE(containers->file(extent.container).write(extent.offset_bytes(), memory.span()).ok());
+    File& file = containers->file(extent.container);
+    ASSERT_TRUE(file.write(extent.offset_bytes(), memory.span()).ok());
   }
   // Runs steps until one finds nothing to do; the number that did something.
   int prepare_all() {
@@ -135,7 +136,8 @@ TEST_F(ContainersTest, WhatWasWrittenIsReadBackAlsoAfterAReopen) {
   own(extents);
   ASSERT_TRUE(open(extents).ok());
   BlockMemory memory(8192);
-  ASSERT_TRUE(containers->read({extents[0].container, extents[0].block + 3, 2}, memory.span()).ok());
+  const Extent part{extents[0].container, extents[0].block + 3, 2};
+  ASSERT_TRUE(containers->read(part, memory.span()).ok());
   EXPECT_EQ(memory.data()[0], std::byte('x'));
   EXPECT_EQ(memory.data()[8191], std::byte('x'));
   EXPECT_EQ(usage().durable_blocks, 16u);
