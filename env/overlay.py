@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+
 def patched_paths(patch: Path) -> set[str]:
     """The files that a patch touches, relative to the source tree."""
     paths = set()

@@ -79,7 +79,7 @@ run_gtest() {
   say "[$name] (log: $log)"
   scratch=$STATE/test-$name.$$
   mkdir -p "$scratch"
-  in_env bash -ec 'cd "$1"; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
+  in_env bash -ec 'cd "$1"; export TABLESTORE_TEST_DIR=$1; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
     </dev/null >"$log" 2>&1 || status=$?
   remove_scratch
   show_gtest "$log"
