@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cephcluster.cluster import Cluster  # noqa: E402
 from cephcluster.config import STORES  # noqa: E402
-from cephcluster.daemons import tail_of  # noqa: E402
+from cephcluster.daemons import cause_of_death, tail_of  # noqa: E402
 from cephcluster.ephemeral import EphemeralCluster  # noqa: E402
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
@@ -66,11 +66,11 @@ def place_of(error: Exception) -> str:
 
 def check_no_crash(cluster: Cluster) -> None:
     """An abort leaves a report; kill -9 does not."""
-    reports = [path for path in (cluster.layout.root / "crash").glob("*")
+    reports = [path for path in (cluster.layout.root / "log" / "crash").glob("*")
                if path.name != "posted"]
     if reports:
         raise ClusterError(f"{len(reports)} daemon(s) crashed",
-                           details=tail_of(reports[0] / "log", 30))
+                           details=cause_of_death(tail_of(reports[0] / "log", 10_000)))
 
 
 def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: Count) -> None:
@@ -78,7 +78,7 @@ def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: 
     bed_of = EphemeralCluster(f"osd-test{osds}", options.store, osds, keep=options.keep)
     with count.one(f"cluster_of_{osds}_starts") as remarks:
         cluster = bed_of.__enter__()
-        remarks.append(str(cluster.layout.root))
+        remarks.append(f"logs in {cluster.layout.on_host(cluster.layout.root / 'log')}")
     if not cluster_started(remarks):
         count.failed += len(tests)
         print(f"     {len(tests)} tests could not run")

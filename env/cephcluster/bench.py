@@ -1,9 +1,8 @@
 """rados bench, and the latency's tail, of which it does not tell."""
 from __future__ import annotations
 
+import itertools
 import json
-import subprocess
-import threading
 import time
 from dataclasses import dataclass
 
@@ -11,6 +10,8 @@ import rados
 
 from .cluster import Cluster
 from .errors import ClusterError
+from .tool import run_tool
+from .wait import wait_until
 
 # rados bench ends a verified read when all objects were read; this is for a
 # store that is very much slower in reading than in writing.
@@ -38,16 +39,16 @@ class TailRun:
     """Writes for the latency's tail, of which rados bench says nothing: as many
     in flight, of the same size, every single one timed.
 
-    Each completion starts the next write, in librados' thread; the main
-    thread only waits. After wait() everything belongs to the main thread."""
+    Each completion starts the next write, in librados' one thread for such
+    callbacks; once ended(), everything belongs to the main thread."""
 
     def __init__(self, io: rados.Ioctx, size: int, depth: int, most: int):
         self._io = io
         self._content = b"z" * (size - STAMP_BYTES)
         self._depth = depth
         self._most = most
-        self._ended = threading.Semaphore(0)
-        self._issued = 0
+        self._ended = 0
+        self._numbers = itertools.count()
         self._deadline = 0.0
         self.error = 0
         self.milliseconds: list[float] = []
@@ -57,27 +58,24 @@ class TailRun:
         for _ in range(self._depth):
             self._issue()
 
-    def wait(self, timeout: float) -> bool:
-        """False when not all of it has ended in time."""
-        deadline = time.monotonic() + timeout
-        return all(self._ended.acquire(timeout=max(0.0, deadline - time.monotonic()))
-                   for _ in range(self._depth))
+    def ended(self) -> bool:
+        return self._ended == self._depth
 
     def _issue(self) -> None:
-        self._issued += 1
-        data = b"%*d" % (STAMP_BYTES, self._issued) + self._content
+        number = next(self._numbers)
+        data = b"%*d" % (STAMP_BYTES, number) + self._content
         began = time.perf_counter()
 
         def completed(completion: rados.Completion) -> None:
             now = time.perf_counter()
             self.milliseconds.append((now - began) * 1000)
             self.error = self.error or min(0, completion.get_return_value())
-            if self.error or now >= self._deadline or self._issued >= self._most:
-                self._ended.release()
+            if self.error or now >= self._deadline or number >= self._most:
+                self._ended += 1
             else:
                 self._issue()
 
-        self._io.aio_write_full(tail_name(self._issued), data, oncomplete=completed)
+        self._io.aio_write_full(tail_name(number), data, oncomplete=completed)
 
     def p99(self) -> float:
         ordered = sorted(self.milliseconds)
@@ -85,7 +83,7 @@ class TailRun:
 
     def remove(self) -> None:
         removals = [self._io.aio_remove(tail_name(number))
-                    for number in range(1, self._issued + 1)]
+                    for number in range(len(self.milliseconds))]
         for removal in removals:
             removal.wait_for_complete()
 
@@ -129,14 +127,16 @@ class RadosBench:
         io = self._cluster.client.open_pool(self._pool)
         run = TailRun(io, size, self._threads, self._most_bytes // size)
         run.start(seconds)
-        if not run.wait(seconds + 60):
-            self._cluster.check_daemons()
-            raise ClusterError(f"writes of {size} bytes did not end within 60 s")
+        wait_until(f"the last writes of {size} bytes", lambda: self._ended(run), seconds + 60)
         if run.error:
             raise ClusterError(f"a write of {size} bytes failed: error {run.error}")
         run.remove()
         io.close()
         return run.p99()
+
+    def _ended(self, run: TailRun) -> bool:
+        self._cluster.check_daemons()
+        return run.ended()
 
     def _run(self, arguments: list[str], seconds: int) -> dict[str, float]:
         """The figures that rados bench prints as one JSON object of strings,
@@ -151,14 +151,5 @@ class RadosBench:
                                details=printed.splitlines()[-5:]) from None
 
     def _command(self, arguments: list[str], timeout: float) -> str:
-        command = ["rados", "-c", str(self._cluster.layout.conf), "-p", self._pool, *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            self._cluster.check_daemons()
-            raise ClusterError(f"'{' '.join(command)}' did not end in {timeout:.0f} s") from None
-        if done.returncode != 0:
-            self._cluster.check_daemons()
-            raise ClusterError(f"'{' '.join(command)}' failed",
-                               details=done.stderr.splitlines()[-8:])
-        return done.stdout
+        return run_tool("rados", "-c", self._cluster.layout.conf, "-p", self._pool, *arguments,
+                        timeout=timeout, watch=self._cluster.check_daemons)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import socket
 import uuid
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from .errors import ClusterError
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
+LOGS = Path("/logs")
 STORES = ("tablestore", "bluestore", "kstore", "memstore")
 
 # A unix socket's path has 107 bytes; "/run/osd.123.asok" comes after ours.
@@ -85,14 +87,24 @@ class Layout:
 
     def on_host(self, path: Path) -> str:
         """The path that a person outside the environment can open."""
-        host_state = os.environ.get("TABLESTORE_HOST_STATE")
-        if host_state and path.is_relative_to(STATE):
-            return str(Path(host_state) / path.relative_to(STATE))
+        real = path.resolve()
+        for inside, variable in ((STATE, "TABLESTORE_HOST_STATE"), (LOGS, "TABLESTORE_HOST_LOGS")):
+            host = os.environ.get(variable)
+            if host and real.is_relative_to(inside):
+                return str(Path(host) / real.relative_to(inside))
         return str(path)
 
-    def make_directories(self) -> None:
-        for name in ("log", "run", "crash"):
-            (self.root / name).mkdir(parents=True, exist_ok=True)
+    def make_directories(self, lasting_logs: str = "") -> None:
+        """With `lasting_logs` the logs go into a directory of that name among
+        the logs of ./run, in place of what was there, and outlive the cluster."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        if lasting_logs and LOGS.is_dir():
+            logs = LOGS / lasting_logs
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir()
+            (self.root / "log").symlink_to(logs)
+        for name in ("log", "log/crash", "run"):
+            (self.root / name).mkdir(exist_ok=True)
 
     def load(self) -> Settings | None:
         try:
@@ -141,7 +153,7 @@ def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
         "auth_service_required": "none",
         "auth_client_required": "none",
         "run_dir": f"{root}/run",
-        "crash_dir": f"{root}/crash",
+        "crash_dir": f"{root}/log/crash",
         "mon_cluster_log_file": f"{root}/log/cluster.log",
         "osd_pool_default_size": str(settings.replicas),
         "osd_pool_default_min_size": "1",
@@ -181,6 +193,11 @@ def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
         "osd_objectstore": settings.store,
         "osd_class_load_list": "*",
         "osd_class_default_list": "*",
+        # Virtual disks say that they rotate and are far faster than that: without
+        # this the result of the OSD's own benchmark is refused, and measured
+        # again at every boot.
+        "osd_mclock_iops_capacity_threshold_hdd": "1000000",
+        "osd_mclock_iops_capacity_threshold_ssd": "1000000",
         "osd_memory_target": str(2 * GIB),
         "mgr_stats_period": "1",
         # A scrub that was asked for starts with the next tick.

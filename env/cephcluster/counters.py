@@ -15,6 +15,7 @@ class CommitCounters:
     groups: int = 0
     transactions: int = 0
     flushes: int = 0
+    container_flushes: int = 0
     log_bytes: int = 0
     data_bytes: int = 0
     log_full_waits: int = 0
@@ -36,7 +37,8 @@ class CommitCounters:
         return (
             f"Commits: {self.transactions} transactions in {self.groups} groups"
             f" ({self.transactions / self.groups:.1f} per group),"
-            f" {self.flushes} flushes ({self.flushes / self.groups:.3f} per group);\n"
+            f" {self.flushes} flushes\n({self.flushes / self.groups:.3f} per group;"
+            f" {self.container_flushes} of them for the first use of space that was not prepared);\n"
             f"{self.log_bytes / self.groups / 1024:.1f} KiB of log and"
             f" {self.data_bytes / self.groups / 1024:.1f} KiB of data per group,"
             f" {self.log_full_waits} waits for a full log.")

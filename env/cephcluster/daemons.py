@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -131,13 +132,18 @@ class Daemon:
             raise ClusterError(f"{self.name} is not running{how}", details=self.last_lines())
 
     def last_lines(self, count: int = 12) -> list[str]:
-        """The ends of its log and of what it printed, and where they are."""
+        """Why it ended, if it has said so; else the ends of its log and of
+        what it printed. And where they are."""
+        output, log = self.layout.output(self.name), self.layout.log(self.name)
+        cause = cause_of_death(tail_of(output, 10_000))
+        if cause:
+            return [*cause, f"(from {self.layout.on_host(output)})"]
         lines: list[str] = []
-        for path in (self.layout.output(self.name), self.layout.log(self.name)):
+        for path in (output, log):
             tail = tail_of(path, count)
             if tail:
                 lines += [*tail, f"(that was the end of {self.layout.on_host(path)})"]
-        return lines or [f"(nothing in {self.layout.on_host(self.layout.log(self.name))})"]
+        return lines or [f"(nothing in {self.layout.on_host(log)})"]
 
     def ask(self, prefix: str, timeout: float = 30, **arguments: Any) -> Any:
         """A command on its admin socket: works without a mon."""
@@ -171,11 +177,24 @@ def ended(code: int) -> str:
     return f"exit status {code}"
 
 
+# What a dying daemon says before it prints thousands of lines of history.
+DEATH = re.compile(r"FAILED ceph_assert|ceph_abort|terminate called|\*\*\* Caught signal")
+
+
+def cause_of_death(lines: list[str]) -> list[str]:
+    """The first such line and a few around it."""
+    for index, line in enumerate(lines):
+        if DEATH.search(line):
+            return lines[max(0, index - 3):index + 8]
+    return []
+
+
 def tail_of(path: Path, count: int) -> list[str]:
+    """The last `count` lines, of the last 256 KiB."""
     try:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 16384))
+            file.seek(max(0, file.tell() - (256 << 10)))
             return file.read().decode(errors="replace").splitlines()[-count:]
     except FileNotFoundError:
         return []

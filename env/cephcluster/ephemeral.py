@@ -14,12 +14,14 @@ KEPT = "kept"   # marks a cluster that the user wanted to keep
 
 class EphemeralCluster:
     """Starts a cluster below STATE on entry; stops and removes it on exit,
-    also after an exception. With `keep` it stays, running."""
+    also after an exception. Its logs stay until the next one for the same
+    purpose starts. With `keep` all of it stays, running."""
 
     def __init__(self, purpose: str, store: str, osds: int, *, keep: bool = False,
                  osd_options: dict[str, str] | None = None,
                  progress: Progress = lambda line: None):
         self.keep = keep
+        self.purpose = purpose
         sweep(purpose)
         root = STATE / f"{purpose}.{os.getpid()}"
         self.cluster = Cluster(root, Settings.new(store, osds), ephemeral=not keep,
@@ -27,8 +29,8 @@ class EphemeralCluster:
 
     def __enter__(self) -> Cluster:
         try:
+            self.cluster.layout.make_directories("" if self.keep else f"{self.purpose}-cluster")
             if self.keep:
-                self.cluster.layout.make_directories()
                 (self.cluster.layout.root / KEPT).touch()
             self.cluster.start()
             self.cluster.wait_clean()

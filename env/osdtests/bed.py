@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +12,7 @@ import rados
 from cephcluster.cluster import Cluster
 from cephcluster.daemons import Daemon
 from cephcluster.errors import ClusterError
-
-COMMAND_SECONDS = 120
+from cephcluster.tool import run_tool
 
 
 @dataclass(frozen=True)
@@ -121,20 +118,5 @@ class Bed:
         return folder / name
 
     def rados(self, pool: str, *arguments: object) -> str:
-        return run_tool("rados", "-c", self.cluster.layout.conf, "-p", pool, *arguments)
-
-
-def run_tool(*words: object, timeout: float = COMMAND_SECONDS,
-             environment: dict[str, str] | None = None) -> str:
-    """Runs a command; its output, or a ClusterError with what it said."""
-    command = [str(word) for word in words]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout,
-                              env=os.environ | (environment or {}))
-    except subprocess.TimeoutExpired:
-        raise ClusterError(f"'{' '.join(command)}' did not end within {timeout:.0f} s") from None
-    if done.returncode != 0:
-        said = (done.stderr + done.stdout).decode(errors="replace").splitlines()
-        raise ClusterError(f"'{' '.join(command)}' failed, exit status {done.returncode}",
-                           details=said[-12:])
-    return done.stdout.decode(errors="replace")
+        return run_tool("rados", "-c", self.cluster.layout.conf, "-p", pool, *arguments,
+                        watch=self.cluster.check_daemons)

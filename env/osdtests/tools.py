@@ -8,8 +8,9 @@ from pathlib import Path
 import rados
 
 from cephcluster.daemons import Daemon
+from cephcluster.tool import run_tool
 
-from .bed import Bed, check, check_bytes, check_equal, run_tool, test
+from .bed import Bed, check, check_bytes, check_equal, test
 
 OBJECTS = 40
 
