@@ -10,6 +10,7 @@
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/extent_map.h"
 #include "os/tablestore/onode.h"
+#include "os/tablestore/read_helpers.h"
 #include "os/tablestore/txn_context.h"
 
 class CephContext;
@@ -95,11 +96,16 @@ class ObjectData {
   /// Whole blocks of `range`, holes as zeros.
   int read_blocks(Onode& o, const BlockRange& range, ceph::buffer::list& out,
                   uint32_t fadvise_flags);
-  /// Reads pieces that are contiguous in their container, all at once, and checks them.
-  int read_run(const Onode& o, std::span<const ExtentMap::Piece> pieces,
-               std::span<ceph::buffer::list> out, bool keep);
-  bool verify(const Onode& o, std::span<const ExtentMap::Piece> pieces,
-              const ceph::buffer::ptr& memory) const;
+  /// A piece that is not in the cache, and where its blocks go.
+  struct Missing {
+    ExtentMap::Piece piece;
+    ceph::buffer::list* out;
+  };
+  /// Reads them all, each run that is contiguous in its container at once, several at a time.
+  int read_missing(const Onode& o, std::vector<Missing>& missing, bool keep);
+  /// One such run, and checks it.
+  int read_run(const Onode& o, std::span<const Missing> run, bool keep);
+  bool verify(const Onode& o, std::span<const Missing> run, const ceph::buffer::ptr& memory) const;
 
   // ---- object_write.cc
   int write_inline(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
@@ -128,6 +134,7 @@ class ObjectData {
   DataCache& cache;
   const uint64_t inline_max;
   const ExtentMap map;
+  ReadHelpers helpers;
 };
 
 }  // namespace tablestore

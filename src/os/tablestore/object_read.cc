@@ -4,6 +4,7 @@
 // Reads: from the cache, else from the containers, where every block is verified.
 
 #include <algorithm>
+#include <atomic>
 
 #include "common/debug.h"
 #include "common/dout.h"
@@ -71,33 +72,16 @@ int ObjectData::read_blocks(Onode& o, const BlockRange& range, ceph::buffer::lis
   }
   const bool keep = !(fadvise_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED |
                                        CEPH_OSD_OP_FLAG_FADVISE_NOCACHE));
-  // Extents of two writes that are still in flight cannot be read as one. A change makes the
-  // count non-zero before it writes, and the count stays so until all of it is applied.
-  const bool merge = o.transactions_in_flight == 0;
   const std::vector<ExtentMap::Piece> pieces = map.lookup(o, range);
   std::vector<ceph::buffer::list> data(pieces.size());
-  for (size_t i = 0; i < pieces.size();) {
-    if (cache.get(pieces[i].physical, data[i])) {
-      ++i;
-      continue;
+  std::vector<Missing> missing;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!cache.get(pieces[i].physical, data[i])) {
+      missing.push_back(Missing{pieces[i], &data[i]});
     }
-    size_t end = i + 1;
-    uint32_t blocks = pieces[i].physical.blocks;
-    while (merge && end < pieces.size() &&
-           pieces[end].physical.container == pieces[i].physical.container &&
-           pieces[end].physical.block == pieces[end - 1].physical.end() &&
-           blocks + pieces[end].physical.blocks <= run_blocks_max &&
-           !cache.get(pieces[end].physical, data[end])) {
-      blocks += pieces[end].physical.blocks;
-      ++end;
-    }
-    const int r = read_run(o, std::span(pieces).subspan(i, end - i),
-                           std::span(data).subspan(i, end - i), keep);
-    if (r < 0) {
-      return r;
-    }
-    // the piece that ended the run may have come from the cache
-    i = end < pieces.size() && data[end].length() > 0 ? end + 1 : end;
+  }
+  if (int r = read_missing(o, missing, keep); r < 0) {
+    return r;
   }
   uint64_t position = range.first;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -109,16 +93,48 @@ int ObjectData::read_blocks(Onode& o, const BlockRange& range, ceph::buffer::lis
   return 0;
 }
 
-int ObjectData::read_run(const Onode& o, std::span<const ExtentMap::Piece> pieces,
-                         std::span<ceph::buffer::list> out, bool keep)
+int ObjectData::read_missing(const Onode& o, std::vector<Missing>& missing, bool keep)
 {
-  Extent run = pieces.front().physical;
-  run.blocks = pieces.back().physical.end() - run.block;
+  // Extents of two writes that are still in flight cannot be read as one. A change makes the
+  // count non-zero before it writes, and the count stays so until all of it is applied.
+  const bool merge = o.transactions_in_flight == 0;
+  if (merge) {
+    std::sort(missing.begin(), missing.end(), [](const Missing& a, const Missing& b) {
+      return a.piece.physical < b.piece.physical;
+    });
+  }
+  std::vector<std::span<const Missing>> runs;
+  for (size_t first = 0, end; first < missing.size(); first = end) {
+    uint32_t blocks = missing[first].piece.physical.blocks;
+    for (end = first + 1; merge && end < missing.size(); ++end) {
+      const Extent& last = missing[end - 1].piece.physical;
+      const Extent& next = missing[end].piece.physical;
+      blocks += next.blocks;
+      if (next.container != last.container || next.block != last.end() ||
+          blocks > run_blocks_max) {
+        break;
+      }
+    }
+    runs.push_back(std::span(missing).subspan(first, end - first));
+  }
+  std::atomic<int> result{0};
+  helpers.run(runs.size(), [&](size_t i) {
+    if (int r = read_run(o, runs[i], keep); r < 0) {
+      result = r;
+    }
+  });
+  return result;
+}
+
+int ObjectData::read_run(const Onode& o, std::span<const Missing> pieces, bool keep)
+{
+  Extent run = pieces.front().piece.physical;
+  run.blocks = pieces.back().piece.physical.end() - run.block;
   ceph::buffer::ptr memory(ceph::buffer::create_aligned(run.length_bytes(), block_bytes));
   const Status status = engine.read(
     run, std::span(reinterpret_cast<std::byte*>(memory.c_str()), run.length_bytes()));
   if (!status.ok()) {
-    derr << "cannot read " << o.oid << " at " << pieces.front().logical_block * block_bytes
+    derr << "cannot read " << o.oid << " at " << pieces.front().piece.logical_block * block_bytes
          << " from container " << run.container << " at " << run.offset_bytes() << "~"
          << run.length_bytes() << ": " << status.what() << dendl;
     return -EIO;
@@ -127,9 +143,9 @@ int ObjectData::read_run(const Onode& o, std::span<const ExtentMap::Piece> piece
     return -EIO;
   }
   uint64_t offset = 0;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    out[i] = part_of(memory, offset, pieces[i].physical.length_bytes());
-    offset += pieces[i].physical.length_bytes();
+  for (const Missing& m : pieces) {
+    *m.out = part_of(memory, offset, m.piece.physical.length_bytes());
+    offset += m.piece.physical.length_bytes();
   }
   if (keep) {
     cache.put(run, part_of(memory, 0, run.length_bytes()));
@@ -137,7 +153,7 @@ int ObjectData::read_run(const Onode& o, std::span<const ExtentMap::Piece> piece
   return 0;
 }
 
-bool ObjectData::verify(const Onode& o, std::span<const ExtentMap::Piece> pieces,
+bool ObjectData::verify(const Onode& o, std::span<const Missing> pieces,
                         const ceph::buffer::ptr& memory) const
 {
   const iovec all{const_cast<char*>(memory.c_str()), memory.length()};
@@ -145,7 +161,7 @@ bool ObjectData::verify(const Onode& o, std::span<const ExtentMap::Piece> pieces
   found.reserve(memory.length() / block_bytes);
   crc32c_blocks(std::span(&all, 1), &found);
   size_t n = 0;
-  for (const ExtentMap::Piece& piece : pieces) {
+  for (const auto& [piece, out] : pieces) {
     for (uint32_t i = 0; i < piece.physical.blocks; ++i, ++n) {
       if (found[n] == piece.checksums[i]) {
         continue;

@@ -303,6 +303,28 @@ TEST_F(ObjectDataTest, SeveralChangesOfOneTransactionSeeEachOther)
   check_ownership();
 }
 
+TEST_F(ObjectDataTest, FragmentedObjectReadsAsOne)
+{
+  std::string expected = pattern(1 << 20, 1);
+  write("a", 0, expected);
+  std::mt19937 random(5);
+  for (unsigned i = 0; i < 300; ++i) {
+    const uint64_t offset = random() % 256 * block_bytes;
+    const std::string bytes = pattern(block_bytes, i);
+    write("a", offset, bytes);
+    expected.replace(offset, bytes.size(), bytes);
+  }
+  EXPECT_EQ(expected, read_all("a"));
+  engine->drain();
+  EXPECT_EQ(expected, read("a", 0, 1 << 20, CEPH_OSD_OP_FLAG_FADVISE_DONTNEED));
+  const MappedExtent e = extents("a")[100];
+  damage(e.physical, 0);
+  cache->clear();
+  ceph::buffer::list out;
+  EXPECT_EQ(-EIO, data->read(object("a"), 0, 1 << 20, out, 0));
+  check_ownership();
+}
+
 TEST_F(ObjectDataTest, ReadersLoadAnObjectTogether)
 {
   const std::string bytes = pattern(2 << 20, 1), small = pattern(5000, 2);
