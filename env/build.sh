@@ -44,6 +44,9 @@ build_ceph() {
     if grep -rqsw "$target" "$CHECKOUT/patches/20.2/"*.patch; then targets+=" $target"; fi
   done
   in_env stdbuf -oL ninja -C /ceph/build -j "$JOBS" ${TABLESTORE_NINJA_FLAGS:-} $targets
+  # A dependency log that a crash cut off stays broken for good (ninja keeps the
+  # bad record) and rebuilds all each time: rather start a new one.
+  if grep -q 'premature end of file; recovering' "$LOGS/build.log"; then rm -f "$BUILD/.ninja_deps"; fi
   link_programs $targets
 }
 
