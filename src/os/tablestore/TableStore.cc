@@ -40,8 +40,8 @@ TableStore::TableStore(CephContext* cct, const std::string& path)
     devices(path),
     dir(cct, path),
     logger(make_perf_counters(cct)),
-    throttle_bytes(cct, "tablestore_throttle_bytes", options.throttle_bytes),
-    throttle_ops(cct, "tablestore_throttle_ops", options.throttle_ops),
+    throttle_bytes(cct, "tablestore_throttle_bytes", options.throttle_bytes, false),
+    throttle_ops(cct, "tablestore_throttle_ops", options.throttle_ops, false),
     finisher(cct, "tablestore", "fn_tablestore")
 {
   options.on_change = [this] {

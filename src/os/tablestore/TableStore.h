@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <set>
+#include <shared_mutex>
 #include <thread>
 #include <unordered_map>
 
@@ -196,11 +197,15 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   struct OmapView {
     bool has_omap = false;
     std::string prefix;
+    std::shared_lock<ceph::shared_mutex> lock;   ///< the collection's
   };
-  /// Where the object's rows are, once all that was queued for them is in the table.
+  /// Where the object's rows are; what was queued for them is in the table. They do not change
+  /// while view->lock is held.
   int view_omap(CollectionHandle& c, const ghobject_t& oid, OmapView* view);
-  int visit_omap(const OmapView& view,
+  /// Calls the visitor for each key, without the lock.
+  int visit_omap(OmapView& view,
                  const std::function<void(std::string_view, std::string_view)>& visitor);
+  int read_omap_header(const OmapView& view, ceph::buffer::list* header);
 
   // ---- transactions
   std::vector<CollectionRef> find_collections(const std::vector<coll_t>& cids);

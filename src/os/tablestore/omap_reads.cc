@@ -13,38 +13,50 @@
 
 using namespace tablestore;
 
-// All reads of omap read the table, without the collection's lock: a visitor may call the store
-// again, and a writer must not wait for a long iteration.
+// Omap is read from the table, which shows what was applied. Under the collection's lock nothing
+// new is queued, so once the last change of the object's omap is applied, the table is what the
+// object's omap is. An iterator keeps seeing that after the lock is released: a visitor may call
+// the store again, and no writer waits for a long iteration.
+
+namespace {
+
+/// Waits without the lock, so that no writer waits behind it; but not for ever.
+constexpr int waits_without_lock = 3;
+
+}  // namespace
 
 int TableStore::view_omap(CollectionHandle& ch, const ghobject_t& oid, OmapView* view)
 {
   Collection* c = collection_of(ch);
-  TxnMark last_change;
-  {
-    std::shared_lock l{c->lock};
+  for (int attempt = 0;; ++attempt) {
+    view->lock = std::shared_lock(c->lock);
     OnodeRef o;
     if (int r = find_onode(*c, oid, &o); r < 0)
       return r;
     view->has_omap = o->has_omap;
     view->prefix = omap_prefix(o->omap_pool, o->nid);
-    last_change = o->last_omap_change;
-  }
-  if (view->has_omap && !last_change.applied()) {
+    const TxnMark last_change = o->last_omap_change;
+    if (!view->has_omap || last_change.applied())
+      return 0;
+    const bool keep_lock = attempt >= waits_without_lock;
+    if (!keep_lock)
+      view->lock.unlock();
     const auto started_at = ceph::mono_clock::now();
     last_change.wait_applied();
     logger->tinc(l_tablestore_omap_wait_lat, ceph::mono_clock::now() - started_at);
+    if (keep_lock)
+      return 0;
   }
-  return 0;
 }
 
 int TableStore::visit_omap(
-    const OmapView& view,
-    const std::function<void(std::string_view, std::string_view)>& visitor)
+    OmapView& view, const std::function<void(std::string_view, std::string_view)>& visitor)
 {
   if (!view.has_omap)
     return 0;
   const auto [first, last] = omap_key_range(view.prefix);
   auto it = engine->iterate(Family::omap, first, last);
+  view.lock.unlock();
   for (it->seek(first); it->valid(); it->next())
     visitor(decode_omap_key(view.prefix, it->key()), it->value());
   if (Status s = it->status(); !s.ok()) {
@@ -54,20 +66,15 @@ int TableStore::visit_omap(
   return 0;
 }
 
-int TableStore::omap_get_header(CollectionHandle& ch, const ghobject_t& oid, bufferlist* header,
-                                bool allow_eio)
+int TableStore::read_omap_header(const OmapView& view, bufferlist* header)
 {
-  OmapView view;
-  int r = view_omap(ch, oid, &view);
-  if (r < 0)
-    return r;
   header->clear();
   if (!view.has_omap)
     return 0;
   std::string value;
   auto found = engine->get(Family::omap, omap_header_key(view.prefix), &value);
   if (!found.ok()) {
-    derr << __func__ << " " << oid << ": " << found.status().what() << dendl;
+    derr << __func__ << " " << found.status().what() << dendl;
     return -EIO;
   }
   if (*found)
@@ -75,13 +82,21 @@ int TableStore::omap_get_header(CollectionHandle& ch, const ghobject_t& oid, buf
   return 0;
 }
 
+int TableStore::omap_get_header(CollectionHandle& ch, const ghobject_t& oid, bufferlist* header,
+                                bool allow_eio)
+{
+  OmapView view;
+  int r = view_omap(ch, oid, &view);
+  return r < 0 ? r : read_omap_header(view, header);
+}
+
 int TableStore::omap_get(CollectionHandle& ch, const ghobject_t& oid, bufferlist* header,
                          std::map<std::string, bufferlist>* out)
 {
-  int r = omap_get_header(ch, oid, header);
   OmapView view;
+  int r = view_omap(ch, oid, &view);
   if (r == 0)
-    r = view_omap(ch, oid, &view);
+    r = read_omap_header(view, header);
   if (r < 0)
     return r;
   return visit_omap(view, [out](std::string_view key, std::string_view value) {
@@ -152,6 +167,7 @@ int TableStore::omap_iterate(
   const auto [first, last] = omap_key_range(view.prefix);
   const std::string from = omap_key(view.prefix, start_from.seek_position);
   auto it = engine->iterate(Family::omap, first, last);
+  view.lock.unlock();
   it->seek(from);
   if (start_from.seek_type == omap_iter_seek_t::UPPER_BOUND && it->valid() && it->key() == from)
     it->next();
