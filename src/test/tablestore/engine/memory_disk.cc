@@ -84,6 +84,12 @@ class MemoryDisk::OpenFile : public File {
   }
 
   Status write_zeroes(uint64_t offset, uint64_t length) override {
+    std::function<void()> hook;
+    {
+      std::lock_guard lock(disk_.mutex_);
+      hook = disk_.before_write_zeroes_;
+    }
+    if (hook) hook();
     std::lock_guard lock(disk_.mutex_);
     if (Status s = begin(Operation::write_zeroes, offset, length, Extent::written); !s.ok()) {
       return s;
@@ -199,6 +205,11 @@ MemoryDisk::~MemoryDisk() = default;
 void MemoryDisk::fail(Operation operation, const std::string& prefix, int error, unsigned times) {
   std::lock_guard lock(mutex_);
   failures_.push_back({operation, prefix, error, times});
+}
+
+void MemoryDisk::before_write_zeroes(std::function<void()> hook) {
+  std::lock_guard lock(mutex_);
+  before_write_zeroes_ = std::move(hook);
 }
 
 void MemoryDisk::set_other_bytes(uint64_t bytes) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,8 @@ class MemoryDisk : public Disk {
 
   // The next `times` operations of this kind on a path that begins with `prefix` fail.
   void fail(Operation operation, const std::string& prefix, int error, unsigned times = 1);
+  // Runs at the beginning of every write_zeroes(), and may block.
+  void before_write_zeroes(std::function<void()> hook);
   // Space that somebody else takes on the file system.
   void set_other_bytes(uint64_t bytes);
 
@@ -93,6 +96,7 @@ class MemoryDisk : public Disk {
   uint64_t used_blocks_ = 0;
   std::vector<Failure> failures_;
   std::vector<Call> calls_;
+  std::function<void()> before_write_zeroes_;
 };
 
 }  // namespace tablestore

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <random>
 #include <thread>
@@ -585,18 +587,24 @@ TEST_F(ContainersTest, TheLastBlockCanBeHadWhileSpaceIsPrepared) {
   options.capacity_bytes = 4 * mib;
   open_empty();
   own(take(4096));
-  std::atomic<bool> stop{false};
-  std::thread steps([&] {
-    uint64_t bytes = 0;
-    while (!stop) ASSERT_TRUE(containers->prepare_step(&bytes).ok());
+  std::promise<void> in_step, go_on;
+  disk->before_write_zeroes([&] {
+    in_step.set_value();
+    go_on.get_future().wait();
   });
-  for (int i = 0; i < 200; ++i) {
-    const Status s = containers->reserve(4 * mib - 4096);
-    ASSERT_TRUE(s.ok()) << s.what();
-    containers->unreserve(4 * mib - 4096);
-  }
-  stop = true;
-  steps.join();
+  auto step = std::async(std::launch::async, [&] {
+    uint64_t bytes = 0;
+    return containers->prepare_step(&bytes).ok();
+  });
+  in_step.get_future().wait();
+  auto reserved = std::async(std::launch::async, [&] {
+    return containers->reserve(4 * mib - 4096).code();
+  });
+  // It must wait; that it does takes a moment to be seen.
+  EXPECT_EQ(reserved.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  go_on.set_value();
+  EXPECT_EQ(reserved.get(), 0);
+  EXPECT_TRUE(step.get());
 }
 
 }  // namespace

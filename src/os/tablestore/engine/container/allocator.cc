@@ -180,9 +180,12 @@ std::optional<Extent> Allocator::take_part(unsigned order) {
       const std::set<uint32_t>& candidates = classes_[slot_class].by_order[run_order];
       while (!candidates.empty()) {
         ContainerState& container = state(*candidates.begin());
-        auto block = container.find_written(order, 0, prepared_reach_blocks);
-        if (!block) change(container, [&] { block = container.find(order, 0); });
-        if (block) return take(container, *block, slot_blocks(order));
+        const uint32_t from = container.part_cursor;
+        auto block = container.find_written(order, from, prepared_reach_blocks);
+        if (!block) change(container, [&] { block = container.find(order, from); });
+        if (!block) continue;
+        container.part_cursor = *block;
+        return take(container, *block, slot_blocks(order));
       }
     }
   }

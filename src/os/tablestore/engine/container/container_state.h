@@ -67,6 +67,7 @@ class ContainerState {
   Extent find_punched_run(uint32_t max) const;
 
   uint64_t last_taken_age = 0;  // Allocator's age when a block was last handed out
+  uint32_t part_cursor = 0;     // where the last part of a slot was taken
 
  private:
   Extent run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
