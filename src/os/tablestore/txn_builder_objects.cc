@@ -37,6 +37,14 @@ void TxnBuilder::keep_for_undo(const OnodeRef& o)
   txc.on_undo([o, before] { copy_contents(*before, *o); });
 }
 
+/// The omap of a placement group's own object is the OSD's log, which is not what users stored:
+/// it goes with the meta collection's objects.
+static int64_t statistics_pool(const ghobject_t& oid)
+{
+  constexpr int64_t meta_pool = -1;
+  return oid.is_pgmeta() ? meta_pool : normalised_pool(oid.hobj.pool);
+}
+
 int TxnBuilder::create(const OnodeRef& o)
 {
   if (o->exists)
@@ -44,7 +52,7 @@ int TxnBuilder::create(const OnodeRef& o)
   txc.dirty(o);
   o->exists = true;
   o->nid = store.nids->allocate();
-  o->omap_pool = normalised_pool(o->oid.hobj.pool);
+  o->omap_pool = statistics_pool(o->oid);
   ++txc.pool(o->omap_pool)[PoolStats::objects];
   return 0;
 }
