@@ -16,12 +16,11 @@ class Client:
     """One connection to a cluster. Owned by one thread; the I/O contexts that
     it opens may be used from several."""
 
-    def __init__(self, conf: Path, *, op_timeout: float = 0):
-        """`op_timeout`: seconds until an object operation fails instead of
-        waiting for its OSD; 0 waits for ever, as an application would."""
-        options = {"client_mount_timeout": "5", "rados_mon_op_timeout": str(COMMAND_SECONDS)}
-        if op_timeout:
-            options["rados_osd_op_timeout"] = str(op_timeout)
+    def __init__(self, conf: Path):
+        options = {"client_mount_timeout": "5", "rados_mon_op_timeout": str(COMMAND_SECONDS),
+                   # A client that waits for a restarted OSD asks the mon where
+                   # it is after 10 s by default.
+                   "objecter_timeout": "1", "objecter_tick_interval": "1"}
         self._rados = rados.Rados(conffile=str(conf), conf=options)
 
     def connect(self) -> bool:

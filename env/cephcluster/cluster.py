@@ -26,11 +26,9 @@ class Cluster:
     """Owns the directory and the processes of one cluster. One thread."""
 
     def __init__(self, root: Path, settings: Settings, *, ephemeral: bool = False,
-                 osd_options: dict[str, str] | None = None,
                  progress: Progress = lambda line: None):
         self.layout = Layout(root)
         self.settings = settings
-        self.osd_options = osd_options or {}
         self.progress = progress
         self.mon = Daemon(self.layout, "mon", "a", ephemeral=ephemeral)
         self.mgr = Daemon(self.layout, "mgr", "x", ephemeral=ephemeral)
@@ -65,7 +63,7 @@ class Cluster:
         when every OSD is up."""
         self.layout.make_directories()
         self.layout.save(self.settings)
-        self.layout.conf.write_text(ceph_conf(self.layout, self.settings, self.osd_options))
+        self.layout.conf.write_text(ceph_conf(self.layout, self.settings))
         if not self.layout.data("mon.a").exists():
             self.progress("making the mon's store")
             self._make_mon()

@@ -135,7 +135,7 @@ def free_port() -> int:
     raise ClusterError("no free port between 20000 and 30000 on 127.0.0.1")
 
 
-def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
+def ceph_conf(layout: Layout, settings: Settings) -> str:
     """The whole ceph.conf. Client and mon see [global] only: the packaged
     ones do not know every store's name."""
     root = layout.root
@@ -204,7 +204,6 @@ def ceph_conf(layout: Layout, settings: Settings, extra: dict[str, str]) -> str:
         "osd_scrub_backoff_ratio": "0",
         "osd_scrub_load_threshold": "100",
         **store_options(settings.store),
-        **extra,
     }
     sections = {"global": everywhere, "mon": daemons | mon, "mgr": daemons | mgr,
                 "osd": daemons | osd}
