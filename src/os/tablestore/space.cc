@@ -26,7 +26,7 @@ int TableStore::statfs(store_statfs_t* buf, osd_alert_list_t* alerts)
     alerts->clear();
   if (!engine)
     return 0;
-  const SpaceUsage usage = space->usage();
+  const SpaceUsage usage = engine->space();
   const uint64_t reserve = std::min(space->reserve_bytes(), usage.available_bytes);
   buf->total = usage.total_bytes;
   buf->available = usage.available_bytes - reserve;

@@ -9,36 +9,36 @@ namespace tablestore {
 
 namespace {
 
-constexpr auto usage_lifetime = std::chrono::milliseconds(100);
+constexpr auto available_lifetime = std::chrono::milliseconds(100);
 constexpr auto delay_max = std::chrono::seconds(1);
 constexpr auto retry_interval = std::chrono::milliseconds(50);
 
 }  // namespace
 
 SpaceGate::SpaceGate(Engine& engine, uint64_t reserve_bytes)
-  : engine(engine), reserve_max_bytes(reserve_bytes), last_usage(engine.space()),
-    last_usage_at(ceph::mono_clock::now())
+  : engine(engine), reserve_max_bytes(reserve_bytes),
+    available(engine.space().available_bytes), available_at(ceph::mono_clock::now())
 {
 }
 
-SpaceUsage SpaceGate::usage()
+uint64_t SpaceGate::available_bytes()
 {
   std::lock_guard l{mutex};
   const auto now = ceph::mono_clock::now();
-  if (now - last_usage_at > usage_lifetime) {
-    last_usage = engine.space();
-    last_usage_at = now;
+  if (now - available_at > available_lifetime) {
+    available = engine.space().available_bytes;
+    available_at = now;
   }
-  return last_usage;
+  return available;
 }
 
 ceph::timespan SpaceGate::delay(uint64_t bytes)
 {
-  const uint64_t available = usage().available_bytes;
-  if (available >= reserve_max_bytes)
+  const uint64_t left = available_bytes();
+  if (left >= reserve_max_bytes)
     return ceph::timespan::zero();
   // What is left lasts reserve_seconds at this rate, whoever writes and however much.
-  const uint64_t rate = std::max<uint64_t>(available / reserve_seconds, 64 << 10);
+  const uint64_t rate = std::max<uint64_t>(left / reserve_seconds, 64 << 10);
   std::lock_guard l{mutex};
   const auto now = ceph::mono_clock::now();
   next_write_at = std::max(next_write_at, now) +

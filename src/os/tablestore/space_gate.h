@@ -8,7 +8,7 @@
 
 namespace tablestore {
 
-/// Stands before every transaction that takes container space, and answers how much there is.
+/// Stands before every transaction that takes container space.
 ///
 /// The OSD looks at statfs once a second and stops clients at its full ratios. What it sees as
 /// available does not include the reserve; when only the reserve is left, this gate slows writers
@@ -22,8 +22,6 @@ class SpaceGate {
   /// flight gives space back within `patience`. `*waited`: how long it slowed the caller down.
   Status reserve(uint64_t bytes, ceph::timespan* waited);
 
-  /// As of at most a moment ago.
-  SpaceUsage usage();
   uint64_t reserve_bytes() const { return reserve_max_bytes; }
 
   static constexpr uint64_t reserve_seconds = 20;
@@ -32,12 +30,14 @@ class SpaceGate {
  private:
   /// How long a writer of `bytes` has to wait.
   ceph::timespan delay(uint64_t bytes);
+  /// As of at most a moment ago: asking the file system for each transaction is too much.
+  uint64_t available_bytes();
 
   Engine& engine;
   const uint64_t reserve_max_bytes;
   ceph::mutex mutex = ceph::make_mutex("TableStore::SpaceGate::mutex");
-  SpaceUsage last_usage;
-  ceph::mono_time last_usage_at;
+  uint64_t available;
+  ceph::mono_time available_at;
   ceph::mono_time next_write_at;   ///< when space is short
 };
 

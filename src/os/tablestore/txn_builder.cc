@@ -269,7 +269,6 @@ void TxnBuilder::finish()
       txc.put(Family::object, o->key, std::string_view(bl.c_str(), bl.length()));
     } else {
       txc.erase(Family::object, o->key);
-      store.injected.forget(o->oid);
     }
     o->dirty = false;
     store.onodes->update_size(o);

@@ -91,6 +91,7 @@ int TxnBuilder::remove(const OnodeRef& o)
   omap_writer.clear(o);
   --txc.pool(o->omap_pool)[PoolStats::objects];
   reset_contents(*o);
+  store.injected.forget(o->oid);
   store.logger->tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
   return 0;
 }
