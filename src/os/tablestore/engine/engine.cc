@@ -14,6 +14,7 @@
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
 #include "os/tablestore/engine/recovery.h"
+#include "os/tablestore/engine/stepping.h"
 
 namespace tablestore {
 
@@ -55,7 +56,7 @@ Status check_geometry(const EngineOptions& o) {
 }
 
 TableOptions table_options(const EngineOptions& o) {
-  return {o.memtable_bytes, o.table_cache_bytes, o.table_options};
+  return {o.memtable_bytes, o.table_cache_bytes, o.table_options, bool(o.stepped)};
 }
 
 ContainerOptions container_options(const EngineOptions& o, const Label& label,
@@ -73,6 +74,8 @@ ContainerOptions container_options(const EngineOptions& o, const Label& label,
   }
   c.prepare_bytes_per_second = o.prepare_bytes_per_second;
   c.punch_bytes_per_second = o.punch_bytes_per_second;
+  c.prepare_ahead_bytes = o.prepare_ahead_bytes;
+  c.quiet_steps = o.quiet_steps;
   return c;
 }
 
@@ -155,7 +158,8 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
 Status Engine::Impl::open() {
   fill_defaults(&options.reporter);
   const auto start = std::chrono::steady_clock::now();
-  auto found = read_label(disk);
+  bool label_needs_repair = false;
+  auto found = read_label(disk, &label_needs_repair);
   if (!found.ok()) return found.status();
   label = *found;
   if (!options.store_uuid.empty() && to_uuid(options.store_uuid) != label.store_uuid)
@@ -177,6 +181,12 @@ Status Engine::Impl::open() {
   auto recovered =
       recover({*log, *table, *containers, counters, options.reporter, label.store_uuid});
   if (!recovered.ok()) return recovered.status();
+  // Not before it is certain that the store opens: one that is refused stays as it is.
+  if (label_needs_repair) {
+    options.reporter.log(Reporter::Level::warning,
+                         disk.name() + ": one copy of the label is damaged; writing it anew");
+    if (auto s = write_label(disk, label); !s.ok()) return s;
+  }
   writes = disk.make_write_queue();
   lane = std::make_unique<CommitLane>(
       CommitParts{*log, *table, *containers, *writes, in_flight, counters, options.reporter,
@@ -184,7 +194,10 @@ Status Engine::Impl::open() {
       CommitLimits{options.group_bytes_max, options.small_data_bytes}, recovered->head,
       recovered->tail);
   checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
-  lane->on_log_pressure([this] { checkpointer->request(); });
+  lane->on_log_pressure([this](bool lane_waits) {
+    checkpointer->request();
+    if (options.stepped && lane_waits) checkpointer->run_requested();
+  });
   background = std::make_unique<Background>(*containers, [this](const Status& error) {
     options.reporter.fatal("container files: " + error.what());
   });
@@ -196,9 +209,13 @@ Status Engine::Impl::open() {
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) {
   auto impl = std::make_unique<Impl>(disk, std::move(options));
   if (auto s = impl->open(); !s.ok()) return s;
-  impl->lane->start();
-  impl->checkpointer->start();
-  impl->background->start();
+  if (impl->options.stepped) {
+    impl->lane->start_stepped(impl->options.stepped);
+  } else {
+    impl->lane->start();
+    impl->checkpointer->start();
+    impl->background->start();
+  }
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -392,6 +409,21 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   }
   impl_->table->add_statistics(&all);
   return all;
+}
+
+// --- stepping
+
+void EngineStepper::commit() { engine_.impl_->lane->step(false); }
+void EngineStepper::checkpoint_if_requested() { engine_.impl_->checkpointer->run_requested(); }
+
+Result<bool> EngineStepper::prepare() {
+  uint64_t bytes_done = 0;
+  return engine_.impl_->containers->prepare_step(&bytes_done);
+}
+
+Result<bool> EngineStepper::shrink() {
+  uint64_t bytes_done = 0;
+  return engine_.impl_->containers->shrink_step(&bytes_done);
 }
 
 }  // namespace tablestore

@@ -67,6 +67,11 @@ struct EngineOptions {
   uint64_t group_bytes_max = 4 << 20;      // rows of one group, but at least one transaction
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
+  uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
+  uint64_t quiet_steps = 60;               // of background work, before a container may shrink
+  // Set: the engine has no threads. Who opened it makes its steps (engine/stepping.h) and calls it
+  // from one thread only; where a thread of the engine would wait for better times, it calls this.
+  std::function<void()> stepped;
   Reporter reporter;
 };
 
@@ -218,6 +223,7 @@ class Engine {
   Status free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
  private:
+  friend class EngineStepper;
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

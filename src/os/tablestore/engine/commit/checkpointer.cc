@@ -40,25 +40,34 @@ Status Checkpointer::run_now() {
   return {};
 }
 
+bool Checkpointer::run_requested() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!requested_) return true;
+    requested_ = false;
+  }
+  if (full_) table_.resume();
+  const Status s = run_now();
+  full_ = s.code() == ENOSPC;
+  if (s.ok() || s.code() == ESHUTDOWN) return true;
+  if (!full_) reporter_.fatal("cannot write a checkpoint: " + s.what());
+  reporter_.log(Reporter::Level::error,
+                "the file system is full, the log cannot be recycled until it has space again: " +
+                    s.what());
+  request();
+  return false;
+}
+
 void Checkpointer::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || requested_; });
     if (stopping_) return;
-    requested_ = false;
     lock.unlock();
-    const Status s = run_now();
+    const bool done = run_requested();
     lock.lock();
-    if (s.ok() || s.code() == ESHUTDOWN) continue;
-    if (s.code() != ENOSPC) reporter_.fatal("cannot write a checkpoint: " + s.what());
-    reporter_.log(Reporter::Level::error,
-                  "the file system is full, the log cannot be recycled until it has space again: " +
-                      s.what());
-    requested_ = true;
-    if (changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; })) return;
-    lock.unlock();
-    table_.resume();
-    lock.lock();
+    if (!done && changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; }))
+      return;
   }
 }
 

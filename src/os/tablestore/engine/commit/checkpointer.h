@@ -19,6 +19,9 @@ class Checkpointer {
   void start();
   // Soon, in the background. A file system that is full is waited for; other errors are fatal.
   void request();
+  // What request() asked for, in this thread; false where the file system is full: the request
+  // stands.
+  bool run_requested();
   // Now; returns when the log before this call is not needed any more.
   Status run_now();
 
@@ -33,6 +36,7 @@ class Checkpointer {
   std::condition_variable changed_;
   bool requested_ = false;
   bool stopping_ = false;
+  bool full_ = false;  // the last one met a full file system; of the thread that runs requests
   std::thread thread_;
 };
 

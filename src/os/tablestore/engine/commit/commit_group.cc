@@ -96,7 +96,11 @@ void CommitLane::wait_for_log_space(uint64_t bytes) {
       if (!counted) ++parts_.counters.log_full_waits;
       counted = true;
     }
-    log_pressure_();
+    log_pressure_(true);
+    if (stepped_wait_) {
+      stepped_wait_();
+      continue;
+    }
     std::unique_lock lock(mutex_);
     work_.wait(lock, [&] { return stopping_ || capture_ || log_has_space(bytes); });
   }
@@ -223,7 +227,7 @@ void CommitLane::apply_group() {
     std::lock_guard lock(mutex_);
     half_full = head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
   }
-  if (half_full) log_pressure_();
+  if (half_full) log_pressure_(false);
 }
 
 // A full file system is no reason to stop: the rows are safe in the log, and wait until there is
@@ -237,7 +241,9 @@ void CommitLane::apply_to_table(std::string batch) {
       parts_.reporter.log(Reporter::Level::error,
                           "the file system is full, writes wait until it has space again: " +
                               s.what());
-    {
+    if (stepped_wait_) {
+      stepped_wait_();
+    } else {
       std::unique_lock lock(mutex_);
       if (work_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; })) return;
     }

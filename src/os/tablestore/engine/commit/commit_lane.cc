@@ -27,6 +27,10 @@ class Marker : public Txn {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return applied_; });
   }
+  bool is_applied() {
+    std::lock_guard lock(mutex_);
+    return applied_;
+  }
 
  private:
   std::mutex mutex_;
@@ -122,7 +126,14 @@ void CommitLane::discard(Txn& txn) {
   discards_.push_back(&txn);
   work_.notify_one();
   if (lane_blocked_in_reap_) parts_.writes.wake();
-  progress_.wait(lock, [&] { return std::ranges::find(discards_, &txn) == discards_.end(); });
+  auto done = [&] { return std::ranges::find(discards_, &txn) == discards_.end(); };
+  while (stepped_wait_ && !done()) {
+    lock.unlock();
+    if (txn.writes_in_flight_ > 0) parts_.writes.reap(true);
+    finish_discards();
+    lock.lock();
+  }
+  progress_.wait(lock, done);
 }
 
 void CommitLane::drain() {
@@ -130,7 +141,10 @@ void CommitLane::drain() {
   for (int round = 0; round < 2; ++round) {
     auto marker = std::make_shared<Marker>();
     submit(marker);
-    marker->wait();
+    if (stepped_wait_)
+      while (!marker->is_applied()) step(false);
+    else
+      marker->wait();
     if (pending_free_blocks_ == 0) return;
   }
 }
@@ -143,6 +157,11 @@ std::optional<LogPosition> CommitLane::capture() {
   capture_ = &capture;
   work_.notify_one();
   if (lane_blocked_in_reap_) parts_.writes.wake();
+  if (stepped_wait_) {  // whoever calls is between two groups
+    lock.unlock();
+    serve_capture();
+    lock.lock();
+  }
   progress_.wait(lock, [&] { return stopping_ || capture.done; });
   if (capture.done) return capture.position;
   capture_ = nullptr;

@@ -53,10 +53,14 @@ class CommitLane {
   ~CommitLane();
 
   void start();  // the thread
+  // Instead: no thread. Whoever waits for the lane makes its steps; where the lane itself would
+  // wait, it calls `wait`.
+  void start_stepped(std::function<void()> wait) { stepped_wait_ = std::move(wait); }
   // Ends it after the group in hand, and makes capture() return. What is queued stays undone.
   void stop();
-  // Called (from the lane) when the log is half full, and when the lane waits for space in it.
-  void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
+  // Called (from the lane) when the log is half full, and, with true, when the lane waits for space
+  // in it.
+  void on_log_pressure(std::function<void(bool)> f) { log_pressure_ = std::move(f); }
 
   // Data: submits the writes of `txn` from index `first` on. Any thread; before submit().
   void start_writes(Txn& txn, size_t first);
@@ -104,7 +108,8 @@ class CommitLane {
 
   CommitParts parts_;
   const CommitLimits limits_;
-  std::function<void()> log_pressure_ = [] {};
+  std::function<void(bool)> log_pressure_ = [](bool) {};
+  std::function<void()> stepped_wait_;  // set: there is no thread
 
   mutable std::mutex mutex_;
   std::condition_variable work_;      // the lane waits: queue, capture, stop, recycled space

@@ -144,12 +144,18 @@ Status Table::format(Disk& disk, const TableOptions& options) {
 
 Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options) {
   std::unique_ptr<Table> table(new Table());
+  table->settles_ = options.settles;
   table->env_ = rocksdb::NewCompositeEnv(disk.table_fs());
   table->cache_ = rocksdb::NewLRUCache(options.cache_bytes);
+  // RocksDB would make the directory before it finds that there is nothing in it.
+  if (const std::string current = disk.table_path("table/CURRENT");
+      !table->env_->FileExists(current).ok())
+    return Status(ENOENT, current + " is missing: the table is gone");
   if (auto s = open_database(disk, options, false, table->cache_, table->env_.get(), &table->db_,
                              &table->handles_);
       !s.ok())
     return s;
+  table->settle();
   return table;
 }
 
@@ -197,15 +203,24 @@ Status Table::flush() {
   rocksdb::FlushOptions o;
   o.wait = true;
   o.allow_write_stall = true;
-  return to_status(db_->Flush(o, handles_), "flush");
+  const Status s = to_status(db_->Flush(o, handles_), "flush");
+  settle();
+  return s;
 }
 
 Status Table::compact() {
   for (auto* h : handles_) {
     const auto s = db_->CompactRange(rocksdb::CompactRangeOptions(), h, nullptr, nullptr);
+    settle();
     if (!s.ok()) return to_status(s, "compact");
   }
   return {};
+}
+
+void Table::settle() {
+  if (!settles_) return;
+  // Pausing waits for what runs.
+  if (db_->PauseBackgroundWork().ok()) db_->ContinueBackgroundWork().PermitUncheckedError();
 }
 
 void Table::drop_caches() { cache_->EraseUnRefEntries(); }

@@ -25,6 +25,8 @@ struct TableOptions {
   uint64_t memtable_bytes = 64 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
+  bool settles = false;       // open(), flush() and compact() return when nothing runs in the
+                              // background any more
 };
 
 // Owns the database below table/. Thread-safe; apply() from one thread at a time.
@@ -60,7 +62,9 @@ class Table {
 
  private:
   Table();
+  void settle();
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
+  bool settles_ = false;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::unique_ptr<rocksdb::DB> db_;
