@@ -38,7 +38,7 @@ class CommitCounters:
             f"Commits: {self.transactions} transactions in {self.groups} groups"
             f" ({self.transactions / self.groups:.1f} per group),"
             f" {self.flushes} flushes\n({self.flushes / self.groups:.3f} per group;"
-            f" {self.container_flushes} of them for the first use of space that was not prepared);\n"
+            f" {self.container_flushes} of them for the first use of unprepared space);\n"
             f"{self.log_bytes / self.groups / 1024:.1f} KiB of log and"
             f" {self.data_bytes / self.groups / 1024:.1f} KiB of data per group,"
             f" {self.log_full_waits} waits for a full log.")
