@@ -3,6 +3,7 @@
 // A store in a directory of its own, for tests that go through the ObjectStore interface.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -51,8 +52,12 @@ std::unique_ptr<ObjectStore> make_store(const std::string& type, const std::stri
 std::string make_test_dir();
 
 /// Everything below a directory, by path, with a digest of the content: what must not change when
-/// something is refused.
+/// something is refused. Not the files in table/: RocksDB begins new books when it is opened.
 std::map<std::string, std::string> snapshot_of(const std::string& dir);
+
+/// Whether a condition comes true within half a minute. For what nothing can be waited on:
+/// numbers that a store brings up to date now and then, work in the background.
+bool eventually(const std::function<bool()>& condition);
 
 // What tests do all the time, on any store. The store's own errors fail the test.
 void queue(ObjectStore& store, Handle& ch, Transaction&& t);

@@ -87,25 +87,38 @@ class StoreDamage : public StoreFixture {
     in.close();
     overwrite(place.path, place.offset, std::string(1, before ^ 0x10));
   }
-  /// umount; the damage; mount.
-  void damage_offline(const std::function<void()>& damage)
+  void close()
   {
-    wait_durable(ch);
     ch.reset();
     umount();
-    damage();
-    reopen();
+  }
+  void open()
+  {
+    ASSERT_NO_FATAL_FAILURE(reopen());
     ch = store->open_collection(pg(1));
     ASSERT_TRUE(ch);
+  }
+  void expect_mount_refused()
+  {
+    const auto before = snapshot_of(dir);
+    reopen(false);
+    EXPECT_LT(store->mount(), 0);
+    EXPECT_LT(store->mount_readonly(), 0);
+    EXPECT_LT(store->fsck(false), 0);
+    EXPECT_EQ(before, snapshot_of(dir));
+  }
+  void damage_offline(const std::function<void()>& damage)
+  {
+    close();
+    damage();
+    open();
     expect_clean = false;
   }
   int fsck_offline(bool deep)
   {
-    ch.reset();
-    umount();
+    close();
     const int errors = store->fsck(deep);
-    reopen();
-    ch = store->open_collection(pg(1));
+    open();
     return errors;
   }
   int read_error(const ghobject_t& oid, uint64_t offset = 0, uint64_t length = 0)
@@ -263,62 +276,49 @@ TEST_F(StoreDamage, ZeroedContainerFileHarmsOnlyReadsOfIt)
   EXPECT_TRUE(same(content(3, 3 * MiB), read(ch, object("new", 1, 0x13))));
 }
 
-TEST_F(StoreDamage, MissingContainerFileIsRefusedOrAnErrorAndNeverWrongData)
+TEST_F(StoreDamage, MissingContainerFileIsRefusedUntilItIsBack)
 {
   write(ch, victim, 0, content(1, size));
-  wait_durable(ch);
-  ch.reset();
-  umount();
-  expect_clean = false;
-  fs::remove(find_content(1, 0).path);
-  const auto before = snapshot_of(dir);
-  reopen(false);
-  ASSERT_LT(store->mount(), 0);
-  EXPECT_EQ(before, snapshot_of(dir)) << "a mount that is refused changes nothing";
+  close();
+  const std::string missing = find_content(1, 0).path;
+  fs::rename(missing, dir + "/aside");
+  expect_mount_refused();
+  fs::rename(dir + "/aside", missing);
+  open();
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
 }
 
-TEST_F(StoreDamage, ShortenedContainerFileIsRefused)
+TEST_F(StoreDamage, ShortenedContainerFileIsRefusedUntilItIsWhole)
 {
   write(ch, victim, 0, content(1, size));
-  wait_durable(ch);
-  ch.reset();
-  umount();
-  expect_clean = false;
-  fs::resize_file(find_content(1, 0).path, 4096);
-  const auto before = snapshot_of(dir);
-  reopen(false);
-  ASSERT_LT(store->mount(), 0);
-  EXPECT_EQ(before, snapshot_of(dir));
+  close();
+  const std::string path = find_content(1, 0).path;
+  fs::copy_file(path, dir + "/aside");
+  fs::resize_file(path, 4096);
+  expect_mount_refused();
+  fs::rename(dir + "/aside", path);
+  open();
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
 }
 
-TEST_F(StoreDamage, OneDamagedLabelCopyIsEnough)
+TEST_F(StoreDamage, OneDamagedLabelCopyIsEnoughAndIsMended)
 {
   write(ch, victim, 0, content(1, size));
-  wait_durable(ch);
-  for (uint64_t copy : {0, 1}) {
-    ch.reset();
-    umount();
+  for (uint64_t copy : {0, 1, 0}) {
+    close();
     overwrite(dir + "/label", copy * 4096 + 100, "damaged");
-    reopen();
-    ch = store->open_collection(pg(1));
+    ASSERT_NO_FATAL_FAILURE(open());
     EXPECT_TRUE(same(content(1, size), read(ch, victim)));
   }
 }
 
 TEST_F(StoreDamage, TwoDamagedLabelCopiesAreRefused)
 {
-  write(ch, victim, 0, content(1, size));
-  wait_durable(ch);
-  ch.reset();
-  umount();
+  close();
   expect_clean = false;
   overwrite(dir + "/label", 100, "damaged");
   overwrite(dir + "/label", 4196, "damaged");
-  const auto before = snapshot_of(dir);
-  reopen(false);
-  EXPECT_LT(store->mount(), 0);
-  EXPECT_LT(store->fsck(false), 0);
-  EXPECT_EQ(before, snapshot_of(dir));
+  expect_mount_refused();
 }
 
 TEST_F(StoreDamage, InjectedErrorsAreReportedAndForgottenWithTheObject)

@@ -112,7 +112,8 @@ TEST_F(StoreData, AppendsOfOddSizesCrossFromTheTableToContainers)
 {
   bufferlist expected;
   uint64_t seed = 0;
-  for (uint64_t step : {1, 7, 100, 511, 1400, 28, 1, 1, 1, 4095, 4097, 3, 8191, 65535, 1, 262144, 5}) {
+  for (uint64_t step :
+       {1, 7, 100, 511, 1400, 28, 1, 1, 1, 4095, 4097, 3, 8191, 65535, 1, 262144, 5}) {
     const bufferlist piece = content(++seed, step);
     write(ch, a, expected.length(), piece);
     expected.append(piece);
@@ -228,6 +229,8 @@ TEST_F(StoreData, HolesReadAsZeros)
 
 TEST_F(StoreData, FiemapNamesWhatWasWrittenAndNothingElse)
 {
+  if (store_type() == "memstore" || store_type() == "kstore")
+    GTEST_SKIP() << "knows no holes";
   // Block by block, so that a store may not round.
   write(ch, a, 64 * KiB, content(1, 16 * KiB));
   write(ch, a, 1 * MiB, content(2, 128 * KiB));
@@ -262,6 +265,8 @@ TEST_F(StoreData, FiemapNamesWhatWasWrittenAndNothingElse)
 
 TEST_F(StoreData, FiemapOfInlineAndMissingObjects)
 {
+  if (store_type() == "memstore" || store_type() == "kstore")
+    GTEST_SKIP() << "knows no holes";
   write(ch, a, 0, content(1, 700));
   interval_set<uint64_t> expected;
   expected.insert(0, 700);
@@ -303,9 +308,9 @@ TEST_F(StoreData, ReadvEqualsTheReadsOfItsPieces)
   bufferlist found;
   EXPECT_EQ(10, store->readv(ch, b, pieces, found));
   EXPECT_TRUE(same(content(2, 10, 990), found));
-  interval_set<uint64_t> left;
-  left.insert(990, 10);
-  EXPECT_EQ(left, pieces);
+  EXPECT_EQ(1, pieces.num_intervals());
+  EXPECT_EQ(990u, pieces.range_start());
+  EXPECT_EQ(1000u, pieces.range_end());
   interval_set<uint64_t> some;
   some.insert(0, 10);
   EXPECT_EQ(-ENOENT, store->readv(ch, c, some, found));
@@ -462,12 +467,14 @@ TEST_F(StoreData, SharedRangesAreReturnedWhenTheLastUserGoes)
     clone(a, object("clone" + std::to_string(i), 1, hash));
   clone_range(a, c, 0, 2 * MiB, 1 * MiB);
   wait_durable(ch);
-  store_statfs_t shared;
-  EXPECT_EQ(0, store->statfs(&shared));
   if (is_tablestore()) {
-    // Eleven objects and a half, and the bytes of one.
+    // Eleven objects and a half, and the space of one.
+    store_statfs_t shared;
+    EXPECT_TRUE(eventually([&] {
+      EXPECT_EQ(0, store->statfs(&shared));
+      return shared.available < before.available;
+    }));
     EXPECT_GE(shared.allocated, int64_t(4 * MiB));
-    EXPECT_LT(shared.available, before.available);
     EXPECT_LT(before.available - shared.available, 24 * MiB);
   }
   remove(ch, a);

@@ -237,6 +237,8 @@ TEST_F(StoreRemoveCollection, WithAnUncommittedObjectIsRefused)
 
 TEST_F(StoreRemoveCollection, WithAnObjectOfTheSameTransactionIsRefused)
 {
+  if (store_type() == "bluestore")
+    GTEST_SKIP() << "leaves the object in memory";
   Transaction t;
   t.touch(ch->cid, nth(0));
   t.remove_collection(ch->cid);
