@@ -16,8 +16,8 @@ namespace tablestore {
 /// Threads that take part in one read of many pieces, so that a fragmented object costs a few waits
 /// for the disk and not one for each piece.
 ///
-/// The caller takes part too, and never waits for a helper to get to its work: with all helpers busy it does
-/// everything itself. The threads start with the first such read. Thread-safe.
+/// The caller takes part too, and never waits for a helper to get to its work: with all helpers
+/// busy it does everything itself. The threads start with the first such read. Thread-safe.
 class ReadHelpers {
  public:
   explicit ReadHelpers(unsigned threads_max);

@@ -21,17 +21,18 @@ namespace tablestore {
 /// significant first), fixed ones are little endian.
 class RowWriter {
  public:
+  RowWriter();
   void varint(uint64_t value);
   /// Small for small absolute values.
   void signed_varint(int64_t value);
   void u8(uint8_t value) { body.push_back(static_cast<char>(value)); }
   void u32(uint32_t value);
   void bytes(std::string_view value) { body.append(value); }
-  /// Appends the framed body to `bl`.
-  void finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl) const;
+  /// Appends the framed body to `bl`. The last call.
+  void finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl);
 
  private:
-  std::string body;
+  std::string body;   ///< after room for what comes before it in the frame
 };
 
 /// Reads a frame that RowWriter made. Everything throws ceph::buffer::malformed_input where the
