@@ -1,0 +1,21 @@
+// Where histories begin: stores that were made once, and are copied for each history.
+#pragma once
+
+#include "test/tablestore/sim/machine.h"
+
+namespace tablestore::sim {
+
+struct Base {
+  const char* name;
+  DiskImage image;
+  State state;
+  uint64_t lsn = 0;  // the last transaction, which `state` is after
+};
+
+// A store with a few rows and objects.
+const Base& fresh_base();
+// The same, in the log's second lap: close before the ring's end, stale groups lie ahead of the
+// log's end, block after block.
+const Base& wrapped_base();
+
+}  // namespace tablestore::sim

@@ -1,0 +1,64 @@
+// Random histories: made from a seed, run, and made smaller when they fail.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/tablestore/sim/machine.h"
+
+namespace tablestore::sim {
+
+// One thing that happens. Everything random in it comes from `seed`, so that a history stays what
+// it is when other steps are taken out.
+struct Step {
+  enum class Kind : uint8_t {
+    transaction,  // one to four ops, queued
+    abandon,      // made, and not queued
+    commit,       // one round of the lane
+    drain,        // until all is applied, then compared
+    checkpoint,
+    prepare,      // some steps of background work each
+    shrink,
+    compact,
+    fill_disk,    // others take what space there is, or give it back
+    faults,       // from now to the next crash the disk fails now and then
+    rot,          // a bit of a container's block flips, at rest
+    crash,        // within the next I/Os, and again while recovering
+    close,        // in order, and opened again
+  };
+  Kind kind;
+  uint64_t seed;
+};
+inline constexpr unsigned step_kinds = 13;
+std::string to_string(const Step& step);
+std::optional<Step> parse_step(const std::string& text);
+
+struct HistoryOptions {
+  unsigned steps = 120;
+  bool wrapped = false;  // begins in the log's second lap
+  // What may happen beyond crashes.
+  bool errors = true;  // reads, writes and flushes that fail
+  bool full = true;    // a full file system
+  bool trace = false;  // tells what happens, on standard output
+  bool damage = false; // lost and misdirected writes, rotten bits
+};
+
+struct HistoryResult {
+  uint64_t crashes = 0;     // and recoveries from them
+  uint64_t in_recovery = 0; // of these, while recovering
+  uint64_t ios = 0;
+  uint64_t died = 0;        // of a failing disk
+  uint64_t refused = 0;     // a damaged store that says so
+  uint64_t damaged_reads = 0;
+  uint64_t transactions = 0;
+  std::string failure;
+};
+
+std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options);
+HistoryResult run_history(const std::vector<Step>& steps, const HistoryOptions& options);
+// Steps that still fail, and none of which can be left out.
+std::vector<Step> minimise(std::vector<Step> steps, const HistoryOptions& options);
+
+}  // namespace tablestore::sim

@@ -1,0 +1,127 @@
+// A store on a simulated disk, and what it should hold.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/stepping.h"
+#include "test/tablestore/sim/model.h"
+#include "test/tablestore/sim/sim_disk.h"
+
+namespace tablestore::sim {
+
+// The engine said "fatal": the process would have ended.
+struct Died {
+  std::string why;
+};
+
+// The oracle has found a difference, or the store does not open.
+struct Failure {
+  std::string what;
+};
+
+// What a transaction can do; the set of which all short histories are made.
+enum class Op : uint8_t {
+  put_rows,     // small rows in three families
+  erase_rows,   // one row, and a range
+  count,        // adds to a row of counters
+  write_small,  // one block, a new object or in place of the old content
+  write_large,  // more than is waited for in a group
+  write_medium, // several slots
+  overwrite,    // the middle of an object: new blocks, the old ones are freed, parts of slots
+  append,
+  truncate,     // frees the tail, part of a slot
+  remove,
+  clone,        // another object with the same blocks
+  rename,
+  big_rows,     // fills the log
+};
+inline constexpr unsigned op_kinds = 13;
+const char* op_name(Op op);
+
+// What a crash needs to know about the moment.
+struct Snapshot {
+  DiskImage image;
+  uint64_t acknowledged_lsn = 0;
+  std::string io;
+};
+
+// One life of a store: from an image to the next crash. Single-threaded.
+class Machine {
+ public:
+  static EngineOptions engine_options();
+  static constexpr uint64_t capacity_bytes = 160 << 20;
+
+  // `floor`: the state that must be there, after transaction `floor_lsn`.
+  Machine(DiskImage image, uint64_t seed, State floor, uint64_t floor_lsn);
+  ~Machine();
+
+  static DiskImage format();
+
+  SimDisk& disk() { return *disk_; }
+  Engine& engine() { return *engine_; }
+  EngineStepper stepper() { return EngineStepper(*engine_); }
+
+  // Opens the engine. Throws Died.
+  Status open();
+  // From now on, the table is flushed now and then while writes are in flight.
+  void flush_table_meanwhile();
+
+  // A transaction being made. ENOSPC makes an op do nothing.
+  class Builder;
+  // Makes and queues one of `ops`; `abandon` instead of queueing.
+  struct OpOnObject {
+    Op op;
+    uint32_t object;  // which
+    uint32_t n;       // how much
+  };
+  void transaction(std::span<const OpOnObject> ops, bool abandon = false);
+
+  // Makes the lane's steps until everything submitted is applied.
+  void commit_all();
+
+  // A copy of the disk as it is now.
+  Snapshot snapshot() const;
+  // The same from within SimDisk::watch.
+  Snapshot snapshot(const DiskImage& image, const char* io) const;
+
+  // After recovery from `crashed`, a snapshot of `before`: checks the state, and makes it the floor
+  // of this life. `lied`: the disk has not kept its promises, so that acknowledged transactions may
+  // be missing, and what is in `damage` may be.
+  void check_recovered(const Machine& before, const Snapshot& crashed, const DamagedBlocks& damage,
+                       bool lied);
+  // While nothing is queued: everything that was submitted is there.
+  void check_live(const DamagedBlocks& damage);
+
+  const State& floor() const { return floor_; }
+  uint64_t floor_lsn() const { return floor_lsn_; }
+  uint64_t damaged_reads() const { return damaged_reads_; }
+  // The disk's damage in containers, as the oracle wants it. `elsewhere`: there is some in other
+  // files.
+  DamagedBlocks damage(bool* elsewhere = nullptr) const;
+  uint64_t recovered_lsn() const;
+  // State after transaction `lsn`.
+  State state_at(uint64_t lsn) const;
+
+ private:
+  class SimTxn;
+  void become(State state, uint64_t lsn);
+
+  std::unique_ptr<SimDisk> disk_;
+  Random random_;
+  State floor_;
+  uint64_t floor_lsn_;
+  State latest_;  // after all that was submitted, in the order of submission
+  std::map<std::pair<uint32_t, uint32_t>, unsigned> references_;  // of blocks, in latest_
+  std::vector<std::shared_ptr<SimTxn>> submitted_;
+  uint64_t acknowledged_lsn_ = 0;
+  uint64_t damaged_reads_ = 0;
+  static uint64_t next_content_;
+  char sequencers_[2] = {};
+  std::unique_ptr<Engine> engine_;  // last: its transactions refer to the rest
+};
+
+}  // namespace tablestore::sim

@@ -1,0 +1,350 @@
+#include "test/tablestore/sim/sim_disk.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore::sim {
+
+namespace {
+
+std::vector<PagePtr> to_pages(std::span<const iovec> iov) {
+  std::vector<PagePtr> pages;
+  for (const iovec& v : iov) {
+    require(v.iov_len % block_bytes == 0, "direct I/O is in whole blocks");
+    for (size_t at = 0; at < v.iov_len; at += block_bytes) {
+      auto page = std::make_shared<Page>();
+      std::memcpy(page->data(), static_cast<const std::byte*>(v.iov_base) + at, block_bytes);
+      pages.push_back(std::move(page));
+    }
+  }
+  return pages;
+}
+
+}  // namespace
+
+class SimDisk::SimFile : public File {
+ public:
+  SimFile(SimDisk& disk, std::string path, DiskImage::InodeId id)
+      : disk_(disk), path_(std::move(path)), id_(id) {}
+
+  DiskImage::InodeId id() const { return id_; }
+  const std::string& path() const override { return path_; }
+  uint64_t size_bytes() const override {
+    std::lock_guard lock(disk_.mutex_);
+    return view().size;
+  }
+  Status read(uint64_t offset, std::span<std::byte> out) override {
+    require(offset % block_bytes == 0 && out.size() % block_bytes == 0, "aligned");
+    std::lock_guard lock(disk_.mutex_);
+    if (disk_.happens(disk_.faults_.read_error)) return Status(EIO, path_ + ": read fails");
+    if (offset + out.size() > view().size) return Status(EIO, path_ + " ends before");
+    for (size_t at = 0; at < out.size(); at += block_bytes)
+      std::memcpy(out.data() + at, view().page(uint32_t((offset + at) / block_bytes)), block_bytes);
+    return {};
+  }
+  Status write(uint64_t offset, std::span<const std::byte> data) override {
+    const iovec iov{const_cast<std::byte*>(data.data()), data.size()};
+    PendingOp op{.kind = PendingOp::Kind::write, .offset = offset, .length = data.size()};
+    op.pages = to_pages({&iov, 1});
+    return run(std::move(op));
+  }
+  Status flush() override {
+    std::lock_guard lock(disk_.mutex_);
+    return disk_.flush(id_);
+  }
+  Status allocate(uint64_t offset, uint64_t length) override {
+    return run({.kind = PendingOp::Kind::allocate, .offset = offset, .length = length});
+  }
+  Status write_zeroes(uint64_t offset, uint64_t length) override {
+    return run({.kind = PendingOp::Kind::zeroes, .offset = offset, .length = length});
+  }
+  Status punch(uint64_t offset, uint64_t length) override {
+    return run({.kind = PendingOp::Kind::punch, .offset = offset, .length = length});
+  }
+  Result<std::vector<ByteRange>> unwritten() override {
+    std::lock_guard lock(disk_.mutex_);
+    std::vector<ByteRange> ranges;
+    for (uint64_t b = 0; b < view().extents.size(); ++b) {
+      if (view().extents[b] == FileView::Extent::written) continue;
+      if (!ranges.empty() && ranges.back().offset + ranges.back().length == b * block_bytes)
+        ranges.back().length += block_bytes;
+      else
+        ranges.push_back({b * block_bytes, block_bytes});
+    }
+    return ranges;
+  }
+
+ private:
+  const FileView& view() const { return disk_.image_.inode(id_).current; }
+  Status run(PendingOp op) {
+    std::lock_guard lock(disk_.mutex_);
+    auto submitted = disk_.submit(id_, std::move(op));
+    if (!submitted.ok()) return submitted.status();
+    return disk_.finish(id_, *submitted);
+  }
+
+  SimDisk& disk_;
+  const std::string path_;
+  const DiskImage::InodeId id_;
+};
+
+// Completes in any order, chosen by the seed.
+class SimDisk::SimQueue : public WriteQueue {
+ public:
+  explicit SimQueue(SimDisk& disk) : disk_(disk) {}
+
+  void submit(std::span<WriteOp* const> ops) override {
+    for (WriteOp* op : ops) {
+      auto& file = static_cast<SimFile&>(*op->file);
+      PendingOp change{.kind = PendingOp::Kind::write, .offset = op->offset};
+      change.pages = to_pages(op->iov);
+      change.length = change.pages.size() * block_bytes;
+      std::lock_guard lock(disk_.mutex_);
+      auto submitted = disk_.submit(file.id(), std::move(change));
+      waiting_.push_back({op, file.id(), submitted.ok() ? *submitted : 0,
+                          submitted.ok() ? 0 : submitted.status().code()});
+    }
+  }
+  void submit_flush(FlushOp& op) override { op.done(op, op.file->flush().code()); }
+
+  size_t reap(bool wait) override {
+    if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
+    size_t reaped = 0;
+    while (!waiting_.empty()) {
+      size_t index;
+      {
+        std::lock_guard lock(disk_.mutex_);
+        if ((!wait || reaped) && (disk_.random_() % 2 || disk_.happens(disk_.faults_.slow))) break;
+        index = disk_.random_() % waiting_.size();
+      }
+      complete(index);
+      ++reaped;
+    }
+    return reaped;
+  }
+  void wake() override {}
+  const char* kind() const override { return "simulated"; }
+
+ private:
+  struct Waiting {
+    WriteOp* op;
+    DiskImage::InodeId id;
+    uint64_t change;
+    int error;
+  };
+  void complete(size_t index) {
+    Waiting w = waiting_[index];
+    waiting_.erase(waiting_.begin() + ptrdiff_t(index));
+    if (!w.error) {
+      std::lock_guard lock(disk_.mutex_);
+      w.error = disk_.finish(w.id, w.change).code();
+    }
+    try {
+      w.op->done(*w.op, disk_.process_ended_ ? 0 : w.error);
+    } catch (...) {
+      // The engine dies of it, and is taken apart: as if nothing were in flight.
+      w.op->done(*w.op, 0);
+      for (const Waiting& other : std::exchange(waiting_, {})) other.op->done(*other.op, 0);
+      throw;
+    }
+  }
+
+  SimDisk& disk_;
+  std::vector<Waiting> waiting_;
+};
+
+SimDisk::SimDisk(DiskImage image, uint64_t capacity_bytes, uint64_t seed)
+    : capacity_bytes_(capacity_bytes), image_(std::move(image)), random_(seed) {}
+SimDisk::~SimDisk() = default;
+
+void SimDisk::watch(std::function<void(const DiskImage&, const char*)> watcher) {
+  std::lock_guard lock(mutex_);
+  watcher_ = std::move(watcher);
+}
+
+Faults SimDisk::set_faults(const Faults& faults) {
+  std::lock_guard lock(mutex_);
+  return std::exchange(faults_, faults);
+}
+
+void SimDisk::end_of_process() {
+  std::lock_guard lock(mutex_);
+  faults_ = {};
+  process_ended_ = true;
+}
+
+void SimDisk::set_other_bytes(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  other_bytes_ = bytes;
+}
+
+DiskImage SimDisk::image() const {
+  std::lock_guard lock(mutex_);
+  return image_;
+}
+
+void SimDisk::io(const char* what) {
+  ++ios_;
+  if (watcher_) watcher_(image_, what);
+}
+
+void SimDisk::watch_calls(std::function<void(const std::string&)> watcher) {
+  std::lock_guard lock(mutex_);
+  call_watcher_ = std::move(watcher);
+}
+
+void SimDisk::meanwhile(std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  meanwhile_ = std::move(work);
+}
+
+void SimDisk::tell(const char* what, DiskImage::InodeId id, uint64_t offset, uint64_t length) {
+  if (!call_watcher_) return;
+  std::string path = "#" + std::to_string(id);
+  for (const auto& [name, inode] : image_.names())
+    if (inode == id) path = name;
+  call_watcher_(std::string(what) + " " + path + " " + std::to_string(offset / block_bytes) + "+" +
+                std::to_string(length / block_bytes));
+}
+
+bool SimDisk::happens(double probability) {
+  return probability > 0 && double(random_() >> 11) * 0x1p-53 < probability;
+}
+
+Status SimDisk::check_space(uint64_t more_blocks) const {
+  const uint64_t taken = image_.taken_bytes() + other_bytes_;
+  if (taken + more_blocks * block_bytes > capacity_bytes_)
+    return Status(ENOSPC, "the simulated disk is full");
+  return {};
+}
+
+Result<uint64_t> SimDisk::submit(DiskImage::InodeId id, PendingOp op) {
+  const bool writes = op.kind == PendingOp::Kind::write;
+  io(writes ? "write" : "metadata");
+  static constexpr const char* kinds[] = {"write", "zeroes", "allocate", "punch"};
+  tell(kinds[unsigned(op.kind)], id, op.offset, op.length);
+  if (op.kind != PendingOp::Kind::punch) {
+    const FileView& view = image_.inode(id).current;
+    uint64_t more = 0;
+    for (uint64_t b = op.offset / block_bytes; b < (op.offset + op.length) / block_bytes; ++b)
+      more += b >= view.extents.size() || view.extents[b] == FileView::Extent::hole;
+    if (more)
+      if (auto s = check_space(more); !s.ok()) return s;
+  }
+  return image_.submit(id, std::move(op));
+}
+
+Status SimDisk::finish(DiskImage::InodeId id, uint64_t op) {
+  io("completion");
+  const auto& pending = image_.inode(id).pending;
+  const auto it = std::ranges::find(pending, op, &PendingOp::id);
+  require(it != pending.end(), "a write that completes is pending");
+  const auto [offset, length] = image_.range(id, op);
+  tell("complete", id, offset, length);
+  if (happens(faults_.write_error)) return Status(EIO, "write fails");  // its fate is open
+  if (it->kind != PendingOp::Kind::write) {
+    image_.complete(id, op);
+    return {};
+  }
+  const uint32_t first = uint32_t(offset / block_bytes);
+  const uint32_t blocks = uint32_t(length / block_bytes);
+  if (happens(faults_.lost_write)) {
+    for (uint32_t b = first; b < first + blocks; ++b) damage_.insert({id, b});
+    image_.forget(id, op);
+  } else if (happens(faults_.misdirected_write)) {
+    PendingOp elsewhere = *it;
+    image_.forget(id, op);
+    const uint64_t most = image_.inode(id).current.extents.size();
+    if (most > blocks) {
+      const uint32_t target = uint32_t(random_() % (most - blocks));
+      elsewhere.offset = target * block_bytes;
+      for (uint32_t b = 0; b < blocks; ++b) damage_.insert({id, target + b});
+      image_.complete(id, image_.submit(id, std::move(elsewhere)));
+    }
+    for (uint32_t b = first; b < first + blocks; ++b) damage_.insert({id, b});
+  } else {
+    image_.complete(id, op);
+    if (!damage_.empty())
+      for (uint32_t b = first; b < first + blocks; ++b) damage_.erase({id, b});
+  }
+  return {};
+}
+
+Status SimDisk::flush(DiskImage::InodeId id) {
+  io("flush");
+  tell("flush", id, 0, 0);
+  if (happens(faults_.flush_error)) return Status(EIO, "flush fails");
+  image_.flush(id);
+  return {};
+}
+
+Result<std::unique_ptr<File>> SimDisk::open(const std::string& path, OpenMode mode) {
+  std::lock_guard lock(mutex_);
+  DiskImage::InodeId id = image_.lookup(path);
+  if (mode == OpenMode::create_new) {
+    if (id) return Status(EEXIST, path + " exists");
+    io("create");
+    id = image_.create(path, false);
+  } else if (!id) {
+    return Status(ENOENT, path + ": there is no such file");
+  }
+  return std::unique_ptr<File>(new SimFile(*this, path, id));
+}
+
+Result<bool> SimDisk::exists(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  return image_.lookup(path) != 0;
+}
+
+Result<std::vector<std::string>> SimDisk::list(const std::string& dir) {
+  std::lock_guard lock(mutex_);
+  if (!dir.empty() && !image_.lookup(dir)) return Status(ENOENT, dir + ": no such directory");
+  return image_.list(dir);
+}
+
+Status SimDisk::make_dir(const std::string& dir) {
+  std::lock_guard lock(mutex_);
+  io("make_dir");
+  image_.make_dir(dir);
+  return {};
+}
+
+Status SimDisk::remove(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  io("remove");
+  image_.remove(path);
+  return {};
+}
+
+Status SimDisk::remove_tree(const std::string& dir) {
+  std::lock_guard lock(mutex_);
+  auto paths = image_.below(dir);
+  for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
+    io("remove");
+    image_.remove(*path);
+  }
+  return {};
+}
+
+Status SimDisk::sync_dir(const std::string& dir) {
+  std::lock_guard lock(mutex_);
+  io("sync_dir");
+  if (happens(faults_.flush_error)) return Status(EIO, "sync of directory fails");
+  image_.sync_dir(dir);
+  return {};
+}
+
+Result<DiskSpace> SimDisk::space() {
+  std::lock_guard lock(mutex_);
+  const uint64_t taken = image_.taken_bytes() + other_bytes_;
+  return DiskSpace{capacity_bytes_, capacity_bytes_ - std::min(capacity_bytes_, taken)};
+}
+
+std::unique_ptr<WriteQueue> SimDisk::make_write_queue() {
+  return std::make_unique<SimQueue>(*this);
+}
+std::shared_ptr<rocksdb::FileSystem> SimDisk::table_fs() { return make_sim_table_fs(*this); }
+
+}  // namespace tablestore::sim

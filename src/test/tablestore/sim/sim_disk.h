@@ -1,0 +1,99 @@
+// A Disk on a DiskImage: deterministic, with faults, and told to whoever watches.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/tablestore/sim/disk_image.h"
+
+namespace tablestore::sim {
+
+// Probabilities, each of one I/O.
+struct Faults {
+  double read_error = 0;         // EIO
+  double write_error = 0;        // EIO, and any part of it on the disk
+  double flush_error = 0;        // EIO, and nothing flushed
+  double lost_write = 0;         // reported as complete, never happens
+  double misdirected_write = 0;  // lands on another block of the same file
+  double slow = 0;               // an asynchronous write does not complete when it could
+
+  bool damages() const { return lost_write > 0 || misdirected_write > 0; }
+};
+
+// Used by the simulator's thread, and, while that one waits for it, by one of RocksDB's: one at a
+// time does I/O, so that the order of I/Os is the same in every run. `mutex_` guards all.
+class SimDisk : public Disk {
+ public:
+  SimDisk(DiskImage image, uint64_t capacity_bytes, uint64_t seed);
+  ~SimDisk() override;
+
+  // Called before each I/O that changes the disk takes effect, with what it is. Copies of the image
+  // made there are what a crash at that moment leaves.
+  void watch(std::function<void(const DiskImage&, const char* what)> watcher);
+  // Called now and then while somebody waits for writes: what other threads would do meanwhile.
+  void meanwhile(std::function<void()> work);
+  // Tells every I/O that changes something, in words.
+  void watch_calls(std::function<void(const std::string&)> watcher);
+  // Returns those before.
+  Faults set_faults(const Faults& faults);
+  // The process is over: nothing fails any more, so that it can be taken apart.
+  void end_of_process();
+  // Space that others take on the file system.
+  void set_other_bytes(uint64_t bytes);
+  DiskImage image() const;
+  uint64_t ios() const { return ios_; }
+  // Blocks that do not hold what was written to them, by inode and block.
+  using Damage = std::set<std::pair<DiskImage::InodeId, uint32_t>>;
+  const Damage& damage() const { return damage_; }
+
+  const std::string& name() const override { return name_; }
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& dir) override;
+  Status make_dir(const std::string& dir) override;
+  Status remove(const std::string& path) override;
+  Status remove_tree(const std::string& dir) override;
+  Status sync_dir(const std::string& dir) override;
+  Result<DiskSpace> space() override;
+  std::unique_ptr<WriteQueue> make_write_queue() override;
+  std::shared_ptr<rocksdb::FileSystem> table_fs() override;
+  std::string table_path(const std::string& path) const override { return "/" + path; }
+
+ private:
+  class SimFile;
+  class SimQueue;
+  friend class SimTableFs;
+
+  // With mutex_ held.
+  void io(const char* what);
+  void tell(const char* what, DiskImage::InodeId id, uint64_t offset, uint64_t length);
+  bool happens(double probability);
+  Status check_space(uint64_t more_blocks) const;
+  // One change of a direct file.
+  Result<uint64_t> submit(DiskImage::InodeId id, PendingOp op);
+  Status finish(DiskImage::InodeId id, uint64_t op);
+  Status flush(DiskImage::InodeId id);
+
+  const std::string name_ = "simulated";
+  const uint64_t capacity_bytes_;
+  mutable std::mutex mutex_;
+  DiskImage image_;
+  Random random_;
+  Faults faults_;
+  Damage damage_;
+  bool process_ended_ = false;
+  uint64_t other_bytes_ = 0;
+  uint64_t ios_ = 0;
+  std::function<void(const DiskImage&, const char*)> watcher_;
+  std::function<void(const std::string&)> call_watcher_;
+  std::function<void()> meanwhile_;
+};
+
+std::shared_ptr<rocksdb::FileSystem> make_sim_table_fs(SimDisk& disk);
+
+}  // namespace tablestore::sim

@@ -1,0 +1,148 @@
+// The crash model is what disk_image.h says.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "test/tablestore/sim/sim_disk.h"
+
+namespace tablestore::sim {
+namespace {
+
+class DiskImageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    make_file("a");
+    make_file("b");
+  }
+  // Four blocks of written zeros, all durable.
+  void make_file(const std::string& path) {
+    const auto id = image.create(path, false);
+    image.complete(id, image.submit(id, {.kind = PendingOp::Kind::zeroes, .length = 16384}));
+    image.flush(id);
+  }
+  static PagePtr page(char c) {
+    auto p = std::make_shared<Page>();
+    p->fill(std::byte(c));
+    return p;
+  }
+  uint64_t write(const std::string& path, uint32_t block, char c, bool complete = true) {
+    const auto id = image.lookup(path);
+    PendingOp op{.offset = block * block_bytes, .length = block_bytes};
+    op.pages = {page(c)};
+    const uint64_t number = image.submit(id, std::move(op));
+    if (complete) image.complete(id, number);
+    return number;
+  }
+  char read(const std::string& path, uint32_t block, size_t byte = 0) {
+    return char(image.inode(image.lookup(path)).current.page(block)[byte]);
+  }
+  DiskImage image;
+  Random random{1};
+};
+
+TEST_F(DiskImageTest, AFlushCoversCompleteWritesToWrittenExtentsOfEveryFile) {
+  write("a", 0, 'x');
+  write("b", 1, 'y');
+  image.flush(image.lookup("a"));
+  image.crash(Fate::drop, random);
+  EXPECT_EQ(read("a", 0), 'x');
+  EXPECT_EQ(read("b", 1), 'y');
+}
+
+TEST_F(DiskImageTest, AFlushDoesNotCoverWhatCompletesAfterIt) {
+  const uint64_t late = write("a", 0, 'x', false);
+  image.flush(image.lookup("a"));
+  image.complete(image.lookup("a"), late);
+  image.crash(Fate::drop, random);
+  EXPECT_EQ(read("a", 0), 0);
+}
+
+TEST_F(DiskImageTest, AFirstTouchNeedsAFlushOfItsOwnFile) {
+  const auto id = image.create("new", false);
+  image.complete(id, image.submit(id, {.kind = PendingOp::Kind::allocate, .length = 8192}));
+  image.flush(id);
+  write("new", 0, 'x');
+  image.flush(image.lookup("a"));
+  DiskImage lost = image;
+  lost.crash(Fate::drop, random);
+  EXPECT_EQ(lost.inode(id).current.extents[0], FileView::Extent::unwritten);
+  image.flush(id);
+  image.crash(Fate::drop, random);
+  EXPECT_EQ(read("new", 0), 'x');
+}
+
+TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectoryOrAFlushOfItsFile) {
+  image.create("c", false);
+  image.create("d", false);
+  DiskImage lost = image;
+  lost.crash(Fate::drop, random);
+  EXPECT_EQ(lost.lookup("c"), 0u);
+  DiskImage synced = image;
+  synced.sync_dir("");
+  synced.crash(Fate::drop, random);
+  EXPECT_NE(synced.lookup("d"), 0u);
+  image.flush(image.lookup("c"));
+  image.crash(Fate::drop, random);
+  EXPECT_NE(image.lookup("c"), 0u);
+  EXPECT_EQ(image.lookup("d"), 0u);
+}
+
+TEST_F(DiskImageTest, UnflushedSectorsAreKeptDroppedOrOverwrittenEachByItself) {
+  bool kept = false, dropped = false, other = false, mixed = false;
+  for (int i = 0; i < 200; ++i) {
+    DiskImage each = image;
+    std::swap(each, image);
+    write("a", 0, 'x');
+    image.crash(Fate::scrambled, random);
+    bool kept_here = false, dropped_here = false;
+    for (size_t s = 0; s < block_bytes; s += sector_bytes) {
+      const char c = read("a", 0, s);
+      kept_here |= c == 'x';
+      dropped_here |= c == 0;
+      other |= c != 'x' && c != 0;
+    }
+    kept |= kept_here, dropped |= dropped_here, mixed |= kept_here && dropped_here;
+    std::swap(each, image);
+  }
+  EXPECT_TRUE(kept && dropped && other && mixed);
+}
+
+TEST_F(DiskImageTest, AKilledProcessLeavesItsWritesUndurable) {
+  write("a", 0, 'x');
+  image.crash(Fate::killed, random);
+  EXPECT_EQ(read("a", 0), 'x');
+  image.crash(Fate::drop, random);
+  EXPECT_EQ(read("a", 0), 0);
+}
+
+TEST_F(DiskImageTest, ABufferedFileKeepsWhatWasSynced) {
+  const auto id = image.create("t", true);
+  const std::string synced(5000, 's'), appended(9000, 'n');
+  image.append(id, std::as_bytes(std::span(synced)));
+  image.flush(id);
+  image.append(id, std::as_bytes(std::span(appended)));
+  for (int i = 0; i < 100; ++i) {
+    DiskImage each = image;
+    each.crash(Fate::scrambled, random);
+    const FileView& view = each.inode(id).current;
+    ASSERT_GE(view.size, 5000u);
+    ASSERT_LE(view.size, 14000u);
+    for (uint64_t at = 0; at < view.size; ++at) {
+      const char c = char(view.page(uint32_t(at / block_bytes))[at % block_bytes]);
+      if (at < 5000) {
+        ASSERT_EQ(c, 's') << at;
+      } else {
+        ASSERT_TRUE(c == 'n' || c == 0) << at;
+      }
+    }
+  }
+}
+
+TEST_F(DiskImageTest, ACopyIsNotChangedThroughTheOriginal) {
+  const DiskImage copy = image;
+  write("a", 0, 'x');
+  EXPECT_EQ(char(copy.inode(copy.lookup("a")).current.page(0)[0]), 0);
+}
+
+}  // namespace
+}  // namespace tablestore::sim

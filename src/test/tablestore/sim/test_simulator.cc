@@ -1,0 +1,70 @@
+// The simulator itself, and the engine in it with fixed seeds.
+#include <gtest/gtest.h>
+
+#include "test/tablestore/sim/exhaustive.h"
+#include "test/tablestore/sim/history.h"
+
+namespace tablestore::sim {
+namespace {
+
+TEST(Simulator, OneSeedIsOneHistory) {
+  HistoryOptions options;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    options.wrapped = seed % 2;
+    const auto steps = make_history(seed, options);
+    const HistoryResult first = run_history(steps, options), second = run_history(steps, options);
+    EXPECT_EQ(first.failure, "");
+    EXPECT_EQ(first.ios, second.ios);
+    EXPECT_EQ(first.crashes, second.crashes);
+    EXPECT_EQ(first.in_recovery, second.in_recovery);
+    EXPECT_EQ(first.died, second.died);
+  }
+}
+
+TEST(Simulator, StepsAreReadAsTheyArePrinted) {
+  for (const Step& step : make_history(5, {})) {
+    const auto read = parse_step(to_string(step));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->kind, step.kind);
+    EXPECT_EQ(read->seed, step.seed);
+  }
+  EXPECT_FALSE(parse_step("nonsense:1"));
+}
+
+class RandomHistories : public testing::TestWithParam<std::pair<const char*, HistoryOptions>> {};
+
+TEST_P(RandomHistories, EndInAStateThatTheModelAllows) {
+  HistoryOptions options = GetParam().second;
+  uint64_t crashes = 0;
+  for (uint64_t seed = 1000; seed < 1100; ++seed) {
+    options.wrapped = seed % 2;
+    const HistoryResult r = run_history(make_history(seed, options), options);
+    ASSERT_EQ(r.failure, "") << "seed " << seed;
+    crashes += r.crashes;
+  }
+  EXPECT_GT(crashes, 500u);
+}
+
+HistoryOptions with(bool errors, bool full, bool damage) {
+  HistoryOptions o;
+  o.errors = errors, o.full = full, o.damage = damage;
+  return o;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, RandomHistories,
+    testing::Values(std::pair("crashes", with(false, false, false)),
+                    std::pair("errors", with(true, false, false)),
+                    std::pair("full", with(false, true, false)),
+                    std::pair("damage", with(true, true, true))),
+    [](const auto& each) { return std::string(each.param.first); });
+
+TEST(ShortHistories, EveryCrashOfOneTransaction) {
+  const ExhaustiveResult r = run_exhaustive({.transactions = 1}, [](const std::string&) {});
+  EXPECT_EQ(r.failure, "");
+  EXPECT_TRUE(r.complete);
+  EXPECT_GT(r.cases, 1000u);
+}
+
+}  // namespace
+}  // namespace tablestore::sim
