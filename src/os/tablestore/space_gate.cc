@@ -68,7 +68,7 @@ Status SpaceGate::reserve(uint64_t bytes, ceph::timespan* waited)
     // Until the next look at the engine: a fast writer must not run into the end of a full store
     // before anybody could see it coming.
     std::lock_guard l{mutex};
-    last_usage.available_bytes -= std::min(last_usage.available_bytes, bytes);
+    available -= std::min(available, bytes);
   }
   return status;
 }
