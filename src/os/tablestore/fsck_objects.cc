@@ -81,9 +81,10 @@ void Fsck::check_object(const OnodeRef& o)
 
   PoolStats& stats = pools[o->omap_pool];
   ++stats[PoolStats::objects];
-  stats[PoolStats::stored_bytes] += o->size;
-  if (o->inline_data)
+  if (o->inline_data) {
+    stats[PoolStats::stored_bytes] += o->size;
     stats[PoolStats::inline_bytes] += o->size;
+  }
   if (data.load_all(o) < 0) {
     error(stringify(o->oid) + " has a damaged extent map");
     extents_lost = true;
@@ -100,7 +101,11 @@ void Fsck::check_object(const OnodeRef& o)
 void Fsck::count_extents(const Onode& o, PoolStats* stats)
 {
   for (const auto& [index, segment] : o.segments) {
+    const uint64_t segment_start = index * segment_span_bytes;
     for (const MappedExtent& e : segment.extents) {
+      const uint64_t start = segment_start + uint64_t(e.logical_block) * block_bytes;
+      (*stats)[PoolStats::stored_bytes] +=
+          std::min(start + e.physical.length_bytes(), std::max(o.size, start)) - start;
       if (!e.shared) {
         own(e.physical, stringify(o.oid));
         (*stats)[PoolStats::allocated_bytes] += e.physical.length_bytes();

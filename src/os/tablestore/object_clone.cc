@@ -30,6 +30,7 @@ int ObjectData::clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRe
   }
   txc.dirty(from);
   txc.dirty(to);
+  const TailWatch watch(*this, txc, *to, to_end);
   if (to->inline_data && from != to && to_offset == 0 && to_end >= to->size) {
     drop_inline(txc, *to);
     set_size(txc, *to, 0);
@@ -135,6 +136,7 @@ int ObjectData::share_blocks(TxnContext& txc, Onode& from, const BlockRange& ran
   release(txc, to, removed);
   for (const auto& [block, e] : copies) {
     map.insert(to, block, e);
+    stats(txc, to)[PoolStats::stored_bytes] += e.physical.length_bytes();
   }
   return 0;
 }

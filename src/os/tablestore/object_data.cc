@@ -56,12 +56,40 @@ uint64_t ObjectData::reservation_for_clone_range(uint64_t from_offset, uint64_t 
   return edges + (copied ? reservation_for_write(to_offset, length, inline_max) : 0);
 }
 
+ObjectData::TailWatch::TailWatch(ObjectData& data, TxnContext& txc, Onode& o, uint64_t end)
+  : data(data), txc(txc), o(o)
+{
+  const bool reaches_tail = end > block_floor(o.size) * block_bytes;
+  if (reaches_tail && txc.tail_watched != &o) {
+    active = true;
+    txc.tail_watched = &o;
+    before = data.tail_bytes(o);
+  }
+}
+
+ObjectData::TailWatch::~TailWatch()
+{
+  if (active) {
+    data.stats(txc, o)[PoolStats::stored_bytes] += int64_t(before) - int64_t(data.tail_bytes(o));
+    txc.tail_watched = nullptr;
+  }
+}
+
+uint64_t ObjectData::tail_bytes(Onode& o)
+{
+  const uint64_t used = o.size % block_bytes;
+  if (used == 0 || holds_no_blocks(o)) {
+    return 0;
+  }
+  const BlockRange tail{block_floor(o.size), block_floor(o.size) + 1};
+  return map.load(o, tail) == 0 && !map.lookup(o, tail).empty() ? block_bytes - used : 0;
+}
+
 void ObjectData::set_size(TxnContext& txc, Onode& o, uint64_t size)
 {
   if (size == o.size) {
     return;
   }
-  stats(txc, o)[PoolStats::stored_bytes] += int64_t(size) - int64_t(o.size);
   const bool embedded = o.embeds_segment();
   o.size = size;
   if (o.embeds_segment() != embedded && o.has_segment(0)) {
@@ -106,6 +134,7 @@ void ObjectData::set_inline(TxnContext& txc, Onode& o, ceph::buffer::list&& data
 {
   const int64_t before = o.inline_data ? o.size : 0;
   stats(txc, o)[PoolStats::inline_bytes] += int64_t(data.length()) - before;
+  stats(txc, o)[PoolStats::stored_bytes] += int64_t(data.length()) - before;
   set_size(txc, o, data.length());
   o.inline_data = true;
   o.inline_dirty = true;
@@ -115,6 +144,7 @@ void ObjectData::set_inline(TxnContext& txc, Onode& o, ceph::buffer::list&& data
 void ObjectData::drop_inline(TxnContext& txc, Onode& o)
 {
   stats(txc, o)[PoolStats::inline_bytes] -= o.size;
+  stats(txc, o)[PoolStats::stored_bytes] -= o.size;
   o.inline_data = false;
   o.inline_dirty = true;
   o.inline_cache.reset();
@@ -129,6 +159,7 @@ void ObjectData::note_freed(TxnContext& txc, const Onode& o, const Extent& exten
 void ObjectData::release(TxnContext& txc, const Onode& o, const std::vector<MappedExtent>& removed)
 {
   for (const MappedExtent& e : removed) {
+    stats(txc, o)[PoolStats::stored_bytes] -= e.physical.length_bytes();
     if (!e.shared) {
       txc.free(e.physical);
       note_freed(txc, o, e.physical);

@@ -78,6 +78,27 @@ class ObjectData {
   uint64_t allocated_bytes(const Onode& o) const;
 
  private:
+  /// Keeps PoolStats::stored_bytes exact over one change of an object: mapped blocks are counted
+  /// whole where they are mapped and unmapped, without the part of the last one that is beyond the
+  /// object's size, which is found by comparing before and after. Changes may nest.
+  class TailWatch {
+   public:
+    /// Nothing is changed at and beyond `end`, but that the size may grow to it.
+    TailWatch(ObjectData& data, TxnContext& txc, Onode& o, uint64_t end);
+    ~TailWatch();
+    TailWatch(const TailWatch&) = delete;
+    TailWatch& operator=(const TailWatch&) = delete;
+
+   private:
+    ObjectData& data;
+    TxnContext& txc;
+    Onode& o;
+    bool active = false;
+    uint64_t before = 0;
+  };
+  /// Bytes of its last block, where that is mapped, that are beyond its size.
+  uint64_t tail_bytes(Onode& o);
+
   // ---- object_data.cc
   bool holds_no_blocks(const Onode& o) const { return o.segments_present.empty(); }
   void set_size(TxnContext& txc, Onode& o, uint64_t size);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "include/ceph_assert.h"
 #include "include/rados.h"
@@ -64,6 +65,7 @@ int ObjectData::write(TxnContext& txc, const OnodeRef& o, uint64_t offset,
     return 0;
   }
   txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, offset + data.length());
   const uint64_t new_size = std::max(o->size, offset + data.length());
   if (holds_no_blocks(*o) && new_size <= inline_max) {
     return write_inline(txc, *o, offset, data);
@@ -220,6 +222,7 @@ void ObjectData::replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
   }
   ceph_assert(done == bytes / block_bytes);
   stats(txc, o)[PoolStats::allocated_bytes] += bytes;
+  stats(txc, o)[PoolStats::stored_bytes] += bytes;
 }
 
 int ObjectData::zero_in_block(TxnContext& txc, Onode& o, uint64_t offset, uint64_t end)
@@ -242,6 +245,7 @@ int ObjectData::zero(TxnContext& txc, const OnodeRef& o, uint64_t offset, uint64
   }
   txc.dirty(o);
   const uint64_t end = offset + length;
+  const TailWatch watch(*this, txc, *o, end);
   if (o->inline_data) {
     if (std::max(o->size, end) <= inline_max) {
       return write_inline(txc, *o, offset, zeros(length));
@@ -279,6 +283,7 @@ int ObjectData::truncate(TxnContext& txc, const OnodeRef& o, uint64_t size)
     return 0;
   }
   txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, std::numeric_limits<uint64_t>::max());
   if (o->inline_data) {
     if (size == 0) {
       drop_inline(txc, *o);
@@ -333,6 +338,7 @@ int ObjectData::shrink_blocks(TxnContext& txc, Onode& o, uint64_t size)
 int ObjectData::remove(TxnContext& txc, const OnodeRef& o)
 {
   txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, o->size);
   if (o->inline_data) {
     drop_inline(txc, *o);
   }

@@ -67,6 +67,7 @@ class TxnContext : public Txn {
   uint64_t throttled_ops = 0;
   std::list<Context*> on_commit;
   bool keep_undo = false;
+  const Onode* tail_watched = nullptr;   ///< ObjectData's: see ObjectData::TailWatch
   ceph::mono_time started_at;       ///< queue_transactions() was called
   ceph::mono_time submitted_at;
 

@@ -220,6 +220,18 @@ std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
   return all;
 }
 
+uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
+{
+  uint64_t bytes = 0;
+  for (const auto& [index, segment] : o.segments) {
+    for (const MappedExtent& e : segment.extents) {
+      const uint64_t start = index * segment_span_bytes + e.logical_block * block_bytes;
+      bytes += std::min(o.size, start + e.physical.length_bytes()) - start;
+    }
+  }
+  return bytes;
+}
+
 unsigned ObjectDataFixture::rows(Family family, const std::pair<std::string, std::string>& range)
 {
   unsigned count = 0;
@@ -242,7 +254,7 @@ void ObjectDataFixture::check_ownership()
         ++(e.shared ? sharers : owners)[{e.physical.container, e.physical.block + i}];
       }
     }
-    expected[PoolStats::stored_bytes] += o->size;
+    expected[PoolStats::stored_bytes] += o->inline_data ? o->size : mapped_bytes(*o);
     expected[PoolStats::inline_bytes] += o->inline_data ? o->size : 0;
   }
   const auto [first, last] = shared_slots_range();

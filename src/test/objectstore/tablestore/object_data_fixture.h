@@ -48,6 +48,8 @@ class ObjectDataFixture : public EngineFixture {
                                       uint64_t length = ~uint64_t(0));
   /// Physical extents, in logical order.
   std::vector<MappedExtent> extents(const std::string& name);
+  /// Without holes, and without what is beyond the object's size.
+  static uint64_t mapped_bytes(const Onode& o);
 
   /// How many there are in [first, second).
   unsigned rows(Family family, const std::pair<std::string, std::string>& range);
