@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "src/os/tablestore/engine"
-BUILD = Path("/unit/sim")
+BUILD = Path("/unit/plain")
 CEPH = Path("/ceph")
 
 
@@ -135,14 +135,15 @@ MUTANTS = (
            ("container/container_files.cc",
             "    if (!read_only) {\n"
             "      if (Status s = (*file)->flush(); !s.ok()) return s;\n    }\n", "")),
-    mutant("new_container_not_flushed", "a new container is used before it is durable",
-           ("container/container_files.cc", "  return file.flush();\n", "  return {};\n")),
+    mutant("new_name_not_synced", "a new container is used before its name is durable",
+           ("container/container_files.cc",
+            "  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));\n", "")),
     mutant("punched_stays_written", "a punched block counts as written",
            ("container/container_state.cc", "  unwritten_.set(first, count);\n", "")),
     mutant("wrong_log_space", "the log may run over its own tail",
            (GROUP, "return head_position_ - tail_ + bytes + log_margin_bytes <= "
                    "parts_.log.capacity_bytes();",
-            "return head_position_ - tail_ < parts_.log.capacity_bytes() + 0 * bytes;")),
+            "return bytes > 0 || head_position_ > 0;")),
 )
 
 

@@ -416,6 +416,8 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
 void EngineStepper::commit() { engine_.impl_->lane->step(false); }
 void EngineStepper::checkpoint_if_requested() { engine_.impl_->checkpointer->run_requested(); }
 
+Status EngineStepper::flush_table() { return engine_.impl_->table->flush(); }
+
 Result<bool> EngineStepper::prepare() {
   uint64_t bytes_done = 0;
   return engine_.impl_->containers->prepare_step(&bytes_done);

@@ -16,6 +16,9 @@ class EngineStepper {
   void commit();
   // The checkpoint that the log's filling asks for, if it does.
   void checkpoint_if_requested();
+  // Flushes the table, as it does of its own accord when a memtable is full: at any moment but
+  // during apply(), which is why a write queue's reap() may call it.
+  Status flush_table();
   // One step each of Containers' background work; true where there was something to do.
   Result<bool> prepare();
   Result<bool> shrink();

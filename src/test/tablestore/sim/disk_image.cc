@@ -305,7 +305,7 @@ void DiskImage::forget(InodeId id, uint64_t op) {
 void DiskImage::flush(InodeId id) {
   size_t changes = 0;
   for (size_t i = 0; i < journal_.size(); ++i)
-    if (journal_[i].inode == id && !journal_[i].to.empty()) changes = i + 1;
+    if (inode(id).buffered && journal_[i].inode == id && !journal_[i].to.empty()) changes = i + 1;
   commit_names(changes);
   for (const auto& [other, shared] : inodes_) {
     const bool own = other == id;

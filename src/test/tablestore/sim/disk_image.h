@@ -31,8 +31,9 @@
 // Names:
 //  - Create, remove and rename are journalled in one order over the whole file system; a crash
 //    keeps some prefix of them. A rename is atomic.
-//  - A sync of a directory makes durable every change of a name in it (and so all before); a flush
-//    of a file its creation and renaming.
+//  - A sync of a directory makes durable every change of a name in it (and so all before). A sync
+//    of a buffered file does so for its creation and renaming, as XFS and ext4 do and RocksDB
+//    expects; of a direct file it does not: the engine is to sync the directory.
 //
 // kill -9 of the process is not a crash of the disk: what was complete stays visible, and not
 // durable; what was submitted happens or not, each write as a whole.

@@ -109,6 +109,13 @@ void Run::crash(Snapshot snapshot, Random random) {
   machine_->disk().watch(nullptr);
   result_.ios += machine_->disk().ios();
   result_.damaged_reads += machine_->damaged_reads();
+  const Counters& counters = machine_->engine().counters();
+  result_.checkpoints += counters.checkpoints;
+  result_.no_spaces += machine_->disk().no_spaces();
+  result_.full_logs += counters.log_full_waits;
+  result_.prepared += counters.prepared_bytes;
+  result_.punched += counters.punched_bytes;
+  result_.removed += counters.containers_removed;
   note_damage(*machine_);
   auto before = std::move(machine_);
   DiskImage image = snapshot.image;
@@ -178,18 +185,24 @@ void Run::make(const Step& step, Random& random) {
   switch (step.kind) {
     case Step::Kind::transaction: return transaction(random, false);
     case Step::Kind::abandon: return transaction(random, true);
-    case Step::Kind::commit:
-      if (random() % 4 == 0) stepper.checkpoint_if_requested();
-      return stepper.commit();
+    case Step::Kind::commit: return stepper.commit();
+    case Step::Kind::requested: return stepper.checkpoint_if_requested();
+    case Step::Kind::bulk: {
+      const Machine::OpOnObject op{Op::big_rows, uint32_t(random() % 6), uint32_t(random())};
+      machine_->transaction({&op, 1});
+      ++result_.transactions;
+      return;
+    }
     case Step::Kind::drain:
       machine_->engine().drain();
       note_damage(*machine_);
-      if (!taken_) machine_->check_live(damage_);
+      if (!taken_ && !machine_->table_is_full()) machine_->check_live(damage_);
       return;
     case Step::Kind::checkpoint: {
       const Status s = machine_->engine().checkpoint();
-      if (!s.ok() && s.code() != ENOSPC && !faulty_) throw Failure{"checkpoint: " + s.what()};
-      if (!s.ok() && s.code() != ENOSPC) throw Died{s.what()};
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+        throw Failure{"checkpoint: " + s.what()};
+      if (!s.ok() && !machine_->meets_full_disk(s)) throw Died{s.what()};
       return;
     }
     case Step::Kind::prepare:
@@ -202,15 +215,17 @@ void Run::make(const Step& step, Random& random) {
       return;
     case Step::Kind::compact: {
       const Status s = machine_->engine().compact();
-      if (!s.ok() && s.code() != ENOSPC && !faulty_) throw Failure{"compaction: " + s.what()};
-      if (!s.ok() && s.code() != ENOSPC) throw Died{s.what()};
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+        throw Failure{"compaction: " + s.what()};
+      if (!s.ok() && !machine_->meets_full_disk(s)) throw Died{s.what()};
       return;
     }
     case Step::Kind::fill_disk: {
       if (!options_.full) return;
       const auto space = machine_->disk().space();
       const uint64_t available = space.ok() ? space->available_bytes : 0;
-      const uint64_t left = std::min<uint64_t>(available, random() % (8 << 20));
+      const uint64_t most = random() % 2 ? 8 << 20 : 32 << 10;  // below it, the table's part too
+      const uint64_t left = std::min<uint64_t>(available, random() % most);
       machine_->disk().set_other_bytes(random() % 3 ? available - left : 0);
       return;
     }
@@ -235,7 +250,8 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::crash: return arm(random);
     case Step::Kind::close: {
       const Status s = machine_->engine().close();
-      if (!s.ok() && s.code() != ENOSPC && !faulty_) throw Failure{"close: " + s.what()};
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+        throw Failure{"close: " + s.what()};
       if (!taken_) crash(machine_->snapshot(), random);
       return;
     }
@@ -259,14 +275,15 @@ void Run::step(const Step& step) {
   try {
     make(step, random);
   } catch (const Died& d) {
-    if (!faulty_ && !taken_) throw Failure{"the engine died: " + d.why};
+    if (!faulty_ && !taken_ && !machine_->table_is_full())
+      throw Failure{"the engine died: " + d.why};
     died = true;
     ++result_.died;
   }
   if (over_ || !machine_) return;
   if (taken_)
     crash(*taken_, random);
-  else if (died)
+  else if (died || machine_->table_is_full())
     crash(machine_->snapshot(), random);
 }
 
@@ -275,7 +292,7 @@ void Run::step(const Step& step) {
 namespace {
 constexpr const char* step_names[step_kinds] = {
     "transaction", "abandon", "commit", "drain", "checkpoint", "prepare", "shrink",
-    "compact", "fill_disk", "faults", "rot", "crash", "close"};
+    "compact", "fill_disk", "faults", "rot", "crash", "close", "bulk", "requested"};
 }  // namespace
 
 std::string to_string(const Step& step) {
@@ -293,7 +310,12 @@ std::optional<Step> parse_step(const std::string& text) {
 
 std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options) {
   // How often, by kind, in the order of Step::Kind.
-  static constexpr unsigned weights[step_kinds] = {45, 2, 25, 4, 3, 3, 3, 1, 1, 1, 1, 8, 1};
+  static constexpr unsigned common[step_kinds] = {45, 2, 25, 4, 3, 3, 3, 1,
+                                                  1,  1, 1,  8, 1, 1, 6};
+  // The log fills up, and few crashes stop it.
+  static constexpr unsigned filling[step_kinds] = {30, 2, 30, 4, 0, 2, 2, 1,
+                                                   1,  1, 1,  3, 0, 25, 0};
+  const auto& weights = seed % 4 == 2 ? filling : common;
   Random random(seed);
   unsigned sum = 0;
   for (unsigned w : weights) sum += w;

@@ -27,11 +27,13 @@ struct Step {
     rot,          // a bit of a container's block flips, at rest
     crash,        // within the next I/Os, and again while recovering
     close,        // in order, and opened again
+    bulk,         // a transaction of many rows, so that the log fills
+    requested,    // the checkpoint that the filling log asks for
   };
   Kind kind;
   uint64_t seed;
 };
-inline constexpr unsigned step_kinds = 13;
+inline constexpr unsigned step_kinds = 15;
 std::string to_string(const Step& step);
 std::optional<Step> parse_step(const std::string& text);
 
@@ -53,6 +55,12 @@ struct HistoryResult {
   uint64_t refused = 0;     // a damaged store that says so
   uint64_t damaged_reads = 0;
   uint64_t transactions = 0;
+  uint64_t checkpoints = 0;
+  uint64_t no_spaces = 0;   // I/Os that met a full disk
+  uint64_t full_logs = 0;   // waits for space in the log
+  uint64_t prepared = 0;    // bytes
+  uint64_t punched = 0;     // bytes
+  uint64_t removed = 0;     // containers
   std::string failure;
 };
 

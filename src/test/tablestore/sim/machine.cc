@@ -154,7 +154,8 @@ void Machine::Builder::run(const OpOnObject& o) {
   const uint32_t size = now ? uint32_t(now->size()) : 0;
   switch (o.op) {
     case Op::write_small: return write_into(name, 0, 1 + o.n % 3);
-    case Op::write_large: return write_into(name, 0, 70 + o.n % 200);
+    case Op::write_large:  // some need containers of their own
+      return write_into(name, 0, o.n % 16 == 1 ? 1100 + o.n % 900 : 70 + o.n % 200);
     case Op::write_medium: return write_into(name, 0, 5 + o.n % 25);
     case Op::overwrite: return write_into(name, size ? o.n % size : 0, 1 + o.n % 7);
     case Op::append: return write_into(name, size, 1 + o.n % 4);
@@ -185,6 +186,7 @@ EngineOptions Machine::engine_options() {
   o.log_bytes = 2 << 20;
   o.segment_bytes = 1 << 20;
   o.container_bytes = 4 << 20;
+  o.capacity_bytes = 40 << 20;  // few containers, so that space is punched, restored and split
   o.memtable_bytes = 64 << 20;
   o.table_cache_bytes = 4 << 20;
   // Nothing in the background but what is asked for.
@@ -231,17 +233,25 @@ void Machine::become(State state, uint64_t lsn) {
 
 Status Machine::open() {
   EngineOptions options = engine_options();
-  options.stepped = [this] { disk_->set_other_bytes(0); };  // the operator makes space
+  options.stepped = [this] {
+    table_is_full_ = true;
+    throw Died{"waits for space"};
+  };
   auto opened = Engine::open(*disk_, std::move(options));
   if (!opened.ok()) return opened.status();
   engine_ = opened.take();
   return {};
 }
 
+bool Machine::meets_full_disk(const Status& status) {
+  if (status.code() == ENOSPC) table_is_full_ = true;
+  return table_is_full_;
+}
+
 void Machine::flush_table_meanwhile() {
   disk_->meanwhile([this] {
-    // What fails here is seen by the next one who needs it.
-    if (random_() % 40 == 0) (void)stepper().flush_table().ok();
+    if (random_() % 40 == 0 && !table_is_full_)
+      table_is_full_ = stepper().flush_table().code() == ENOSPC;  // the next one dies of others
   });
 }
 

@@ -67,6 +67,10 @@ class Machine {
 
   // Opens the engine. Throws Died.
   Status open();
+  // The table has met a full disk. RocksDB looks for space again after some seconds of real time,
+  // for which a simulator does not wait: such a store is to be stopped.
+  bool table_is_full() const { return table_is_full_; }
+  bool meets_full_disk(const Status& status);
   // From now on, the table is flushed now and then while writes are in flight.
   void flush_table_meanwhile();
 
@@ -112,6 +116,7 @@ class Machine {
 
   std::unique_ptr<SimDisk> disk_;
   Random random_;
+  bool table_is_full_ = false;
   State floor_;
   uint64_t floor_lsn_;
   State latest_;  // after all that was submitted, in the order of submission

@@ -123,7 +123,8 @@ void report_failure(const Arguments& a, uint64_t seed, const std::string& failur
   std::string list;
   for (const auto& step : smaller) list += (list.empty() ? "" : ",") + to_string(step);
   std::printf("minimised to %zu steps: ./run sim --trace%s --faults %s --replay %s\n",
-              smaller.size(), a.history.wrapped ? " --wrapped" : "", a.faults.c_str(), list.c_str());
+              smaller.size(),
+              a.history.wrapped ? " --wrapped" : "", a.faults.c_str(), list.c_str());
   std::printf("which fails with: %s\n", run_history(smaller, a.history).failure.c_str());
 }
 
@@ -152,13 +153,18 @@ int run_random(Arguments a) {
   auto report = [&] {
     std::printf("%llu histories (seeds %llu to %llu), %llu transactions, %llu crash-recoveries "
                 "(%llu while recovering), %llu I/Os, %llu deaths by a failing disk, %llu stores "
-                "refused, %llu damaged blocks found; %.0f s, %.0f crashes/s\n",
+                "refused, %llu damaged blocks found, %llu checkpoints, %llu full logs, "
+                "%llu I/Os on a full disk, %llu MiB "
+                "prepared, %llu MiB punched, %llu containers removed; %.0f s, %.0f crashes/s\n",
                 (unsigned long long)histories, (unsigned long long)a.seed,
                 (unsigned long long)(a.seed + histories - 1), (unsigned long long)sum.transactions,
                 (unsigned long long)sum.crashes, (unsigned long long)sum.in_recovery,
                 (unsigned long long)sum.ios, (unsigned long long)sum.died,
-                (unsigned long long)sum.refused, (unsigned long long)sum.damaged_reads, seconds(),
-                double(sum.crashes) / seconds());
+                (unsigned long long)sum.refused, (unsigned long long)sum.damaged_reads,
+                (unsigned long long)sum.checkpoints, (unsigned long long)sum.full_logs,
+                (unsigned long long)sum.no_spaces,
+                (unsigned long long)sum.prepared >> 20, (unsigned long long)sum.punched >> 20,
+                (unsigned long long)sum.removed, seconds(), double(sum.crashes) / seconds());
     std::fflush(stdout);
   };
   for (uint64_t seed = a.seed;; ++seed) {
@@ -167,7 +173,10 @@ int run_random(Arguments a) {
     ++histories;
     sum.crashes += r.crashes, sum.in_recovery += r.in_recovery, sum.ios += r.ios;
     sum.died += r.died, sum.refused += r.refused, sum.damaged_reads += r.damaged_reads;
-    sum.transactions += r.transactions;
+    sum.transactions += r.transactions, sum.checkpoints += r.checkpoints;
+    sum.full_logs += r.full_logs, sum.no_spaces += r.no_spaces;
+    sum.prepared += r.prepared, sum.punched += r.punched;
+    sum.removed += r.removed;
     if (!r.failure.empty()) {
       report();
       report_failure(a, seed, r.failure);

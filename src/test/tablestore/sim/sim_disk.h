@@ -47,6 +47,7 @@ class SimDisk : public Disk {
   void set_other_bytes(uint64_t bytes);
   DiskImage image() const;
   uint64_t ios() const { return ios_; }
+  uint64_t no_spaces() const { return no_spaces_; }  // ENOSPC was the answer
   // Blocks that do not hold what was written to them, by inode and block.
   using Damage = std::set<std::pair<DiskImage::InodeId, uint32_t>>;
   const Damage& damage() const { return damage_; }
@@ -73,7 +74,7 @@ class SimDisk : public Disk {
   void io(const char* what);
   void tell(const char* what, DiskImage::InodeId id, uint64_t offset, uint64_t length);
   bool happens(double probability);
-  Status check_space(uint64_t more_blocks) const;
+  Status check_space(uint64_t more_blocks);
   // One change of a direct file.
   Result<uint64_t> submit(DiskImage::InodeId id, PendingOp op);
   Status finish(DiskImage::InodeId id, uint64_t op);
@@ -89,6 +90,7 @@ class SimDisk : public Disk {
   bool process_ended_ = false;
   uint64_t other_bytes_ = 0;
   uint64_t ios_ = 0;
+  uint64_t no_spaces_ = 0;
   std::function<void(const DiskImage&, const char*)> watcher_;
   std::function<void(const std::string&)> call_watcher_;
   std::function<void()> meanwhile_;

@@ -19,6 +19,7 @@ class DiskImageTest : public testing::Test {
     const auto id = image.create(path, false);
     image.complete(id, image.submit(id, {.kind = PendingOp::Kind::zeroes, .length = 16384}));
     image.flush(id);
+    image.sync_dir("");
   }
   static PagePtr page(char c) {
     auto p = std::make_shared<Page>();
@@ -61,6 +62,7 @@ TEST_F(DiskImageTest, AFirstTouchNeedsAFlushOfItsOwnFile) {
   const auto id = image.create("new", false);
   image.complete(id, image.submit(id, {.kind = PendingOp::Kind::allocate, .length = 8192}));
   image.flush(id);
+  image.sync_dir("");
   write("new", 0, 'x');
   image.flush(image.lookup("a"));
   DiskImage lost = image;
@@ -71,8 +73,8 @@ TEST_F(DiskImageTest, AFirstTouchNeedsAFlushOfItsOwnFile) {
   EXPECT_EQ(read("new", 0), 'x');
 }
 
-TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectoryOrAFlushOfItsFile) {
-  image.create("c", false);
+TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectoryOrOfItsBufferedFile) {
+  image.create("c", true);
   image.create("d", false);
   DiskImage lost = image;
   lost.crash(Fate::drop, random);
@@ -82,6 +84,7 @@ TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectoryOrAFlushOfItsFile) {
   synced.crash(Fate::drop, random);
   EXPECT_NE(synced.lookup("d"), 0u);
   image.flush(image.lookup("c"));
+  image.flush(image.lookup("d"));
   image.crash(Fate::drop, random);
   EXPECT_NE(image.lookup("c"), 0u);
   EXPECT_EQ(image.lookup("d"), 0u);

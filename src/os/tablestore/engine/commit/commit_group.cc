@@ -97,11 +97,13 @@ void CommitLane::wait_for_log_space(uint64_t bytes) {
       counted = true;
     }
     log_pressure_(true);
+    std::unique_lock lock(mutex_);
     if (stepped_wait_) {
-      stepped_wait_();
+      const bool has_space = log_has_space(bytes);
+      lock.unlock();
+      if (!has_space) stepped_wait_();
       continue;
     }
-    std::unique_lock lock(mutex_);
     work_.wait(lock, [&] { return stopping_ || capture_ || log_has_space(bytes); });
   }
 }
