@@ -88,6 +88,8 @@ class Exhaustive {
       }
     } catch (const Failure& f) {
       result_.failure = (story_.empty() ? story : story_) + ": " + f.what;
+    } catch (const Unreadable& u) {
+      result_.failure = (story_.empty() ? story : story_) + ": a row cannot be read: " + u.what;
     } catch (const Died& d) {
       result_.failure = (story_.empty() ? story : story_) + ": the engine died: " + d.why;
     }

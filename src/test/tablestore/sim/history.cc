@@ -32,6 +32,7 @@ class Run {
     if (!over_) machine_->check_live(damage_);
   }
   bool over() const { return over_; }
+  bool lied() const { return lied_; }
   HistoryResult& result() { return result_; }
 
  private:
@@ -83,18 +84,25 @@ void Run::arm(Random& random) {
 
 void Run::rot(Random& random) {
   // At rest: nobody runs, nothing is pending.
+  crash_in_ = 0;
+  machine_->disk().watch(nullptr);
+  note_damage(*machine_);
   Snapshot at_rest = machine_->snapshot();
   at_rest.image.crash(Fate::drop, random);
   std::vector<std::pair<std::string, DiskImage::InodeId>> files;
+  const bool anywhere = random() % 4 == 0;  // the log, the table, the label
   for (const auto& [path, id] : at_rest.image.names())
-    if (path.starts_with("containers/") && !at_rest.image.inode(id).directory)
+    if ((anywhere || path.starts_with("containers/")) && !at_rest.image.inode(id).directory)
       files.emplace_back(path, id);
   if (files.empty()) return;
   const auto& [path, id] = files[random() % files.size()];
-  for (int i = 0; i < 20; ++i) {
-    const uint32_t block = uint32_t(random() % 256);
-    if (at_rest.image.rot(id, block, random()))
-      damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block}), lied_ = true;
+  for (int i = 0; i < (anywhere ? 2 : 20); ++i) {
+    const uint64_t blocks = at_rest.image.inode(id).durable.extents.size();
+    const uint32_t block = uint32_t(random() % std::max<uint64_t>(blocks, 1));
+    if (!at_rest.image.rot(id, block, random())) continue;
+    lied_ = true;
+    if (path.starts_with("containers/"))
+      damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block});
   }
   auto before = std::move(machine_);
   ++result_.crashes;
@@ -187,6 +195,13 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::abandon: return transaction(random, true);
     case Step::Kind::commit: return stepper.commit();
     case Step::Kind::requested: return stepper.checkpoint_if_requested();
+    case Step::Kind::huge: {
+      const Op op = random() % 3 ? Op::write_large : Op::remove;
+      const Machine::OpOnObject o{op, uint32_t(random() % 6), uint32_t(random() % 10000 * 16 + 1)};
+      machine_->transaction({&o, 1});
+      ++result_.transactions;
+      return;
+    }
     case Step::Kind::bulk: {
       const Machine::OpOnObject op{Op::big_rows, uint32_t(random() % 6), uint32_t(random())};
       machine_->transaction({&op, 1});
@@ -200,7 +215,7 @@ void Run::make(const Step& step, Random& random) {
       return;
     case Step::Kind::checkpoint: {
       const Status s = machine_->engine().checkpoint();
-      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_ && !lied_)
         throw Failure{"checkpoint: " + s.what()};
       if (!s.ok() && !machine_->meets_full_disk(s)) throw Died{s.what()};
       return;
@@ -209,13 +224,13 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::shrink:
       for (uint64_t n = 1 + random() % 8; n > 0; --n) {
         const auto s = step.kind == Step::Kind::prepare ? stepper.prepare() : stepper.shrink();
-        if (!s.ok() && !faulty_) throw Failure{"background work: " + s.status().what()};
+        if (!s.ok() && !faulty_ && !lied_) throw Failure{"background work: " + s.status().what()};
         if (!s.ok()) throw Died{s.status().what()};
       }
       return;
     case Step::Kind::compact: {
       const Status s = machine_->engine().compact();
-      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_ && !lied_)
         throw Failure{"compaction: " + s.what()};
       if (!s.ok() && !machine_->meets_full_disk(s)) throw Died{s.what()};
       return;
@@ -250,7 +265,7 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::crash: return arm(random);
     case Step::Kind::close: {
       const Status s = machine_->engine().close();
-      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_)
+      if (!s.ok() && !machine_->meets_full_disk(s) && !faulty_ && !lied_)
         throw Failure{"close: " + s.what()};
       if (!taken_) crash(machine_->snapshot(), random);
       return;
@@ -275,7 +290,7 @@ void Run::step(const Step& step) {
   try {
     make(step, random);
   } catch (const Died& d) {
-    if (!faulty_ && !taken_ && !machine_->table_is_full())
+    if (!faulty_ && !lied_ && !taken_ && !machine_->table_is_full())
       throw Failure{"the engine died: " + d.why};
     died = true;
     ++result_.died;
@@ -292,7 +307,7 @@ void Run::step(const Step& step) {
 namespace {
 constexpr const char* step_names[step_kinds] = {
     "transaction", "abandon", "commit", "drain", "checkpoint", "prepare", "shrink",
-    "compact", "fill_disk", "faults", "rot", "crash", "close", "bulk", "requested"};
+    "compact", "fill_disk", "faults", "rot", "crash", "close", "bulk", "requested", "huge"};
 }  // namespace
 
 std::string to_string(const Step& step) {
@@ -311,11 +326,14 @@ std::optional<Step> parse_step(const std::string& text) {
 std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options) {
   // How often, by kind, in the order of Step::Kind.
   static constexpr unsigned common[step_kinds] = {45, 2, 25, 4, 3, 3, 3, 1,
-                                                  1,  1, 1,  8, 1, 1, 6};
+                                                  1,  1, 1,  8, 1, 1, 6, 0};
   // The log fills up, and few crashes stop it.
   static constexpr unsigned filling[step_kinds] = {30, 2, 30, 4, 0, 2, 2, 1,
-                                                   1,  1, 1,  3, 0, 25, 0};
-  const auto& weights = seed % 4 == 2 ? filling : common;
+                                                   1,  1, 1,  3, 0, 25, 0, 0};
+  // Containers come and go.
+  static constexpr unsigned swelling[step_kinds] = {12, 1, 30, 6, 3, 2, 20, 1,
+                                                    1,  1, 1,  5, 0, 1, 6,  20};
+  const auto& weights = seed % 4 == 2 ? filling : seed % 8 == 3 ? swelling : common;
   Random random(seed);
   unsigned sum = 0;
   for (unsigned w : weights) sum += w;
@@ -338,6 +356,9 @@ HistoryResult run_history(const std::vector<Step>& steps, const HistoryOptions& 
     run.result().failure = f.what;
   } catch (const Died& d) {
     run.result().failure = "the engine died: " + d.why;
+  } catch (const Unreadable& u) {
+    if (!run.lied()) run.result().failure = "a row cannot be read: " + u.what;
+    ++run.result().refused;
   }
   if (!run.result().failure.empty() && at < steps.size())
     run.result().failure =

@@ -29,11 +29,12 @@ struct Step {
     close,        // in order, and opened again
     bulk,         // a transaction of many rows, so that the log fills
     requested,    // the checkpoint that the filling log asks for
+    huge,         // an object of more than a container is written or removed
   };
   Kind kind;
   uint64_t seed;
 };
-inline constexpr unsigned step_kinds = 15;
+inline constexpr unsigned step_kinds = 16;
 std::string to_string(const Step& step);
 std::optional<Step> parse_step(const std::string& text);
 

@@ -313,7 +313,7 @@ State Machine::state_at(uint64_t lsn) const {
 uint64_t Machine::recovered_lsn() const {
   std::string row;
   auto found = engine_->get(Family::super, std::string("\0applied", 8), &row);
-  if (!found.ok()) throw Failure{"reading the last transaction: " + found.status().what()};
+  if (!found.ok()) throw Unreadable{"the last transaction: " + found.status().what()};
   uint64_t lsn = 0;
   if (*found) std::memcpy(&lsn, row.data(), sizeof(lsn));
   return lsn;

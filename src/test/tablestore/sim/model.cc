@@ -44,15 +44,15 @@ std::string rows_difference(Engine& engine, const State& expected) {
     it->seek_to_first();
     const std::string where = "family " + std::to_string(f) + ": ";
     for (const auto& [key, value] : expected.rows[f]) {
-      if (!it->valid())
-        return it->status().ok() ? where + "row " + key + " is missing" : it->status().what();
+      if (!it->valid() && !it->status().ok()) throw Unreadable{it->status().what()};
+      if (!it->valid()) return where + "row " + key + " is missing";
       if (it->key() != key)
         return where + "found row " + std::string(it->key()) + ", expected " + key;
       if (it->value() != value) return where + "row " + key + " has another value";
       it->next();
     }
     if (it->valid()) return where + "row " + std::string(it->key()) + " should not be there";
-    if (!it->status().ok()) return it->status().what();
+    if (!it->status().ok()) throw Unreadable{it->status().what()};
   }
   return {};
 }

@@ -49,8 +49,13 @@ struct State {
   void apply(const Change& change);
 };
 
+// A row could not be read: the store said so, and gave no wrong one.
+struct Unreadable {
+  std::string what;
+};
+
 // Tells where the engine's state differs from `expected`; empty where it does not. `damage`: blocks
-// that may hold anything, by container; they are counted in `damaged_reads`.
+// that may hold anything, by container; they are counted in `damaged_reads`. Throws Unreadable.
 using DamagedBlocks = std::set<std::pair<uint32_t, uint32_t>>;
 std::string difference(Engine& engine, const State& expected, const DamagedBlocks& damage,
                        uint64_t* damaged_reads);
