@@ -95,7 +95,7 @@ gtest_count() { # WORD LOG
 }
 
 show_gtest() { # LOG: the outcome of every test that failed, and the closing lines
-  grep -E '^\[  (FAILED|SKIPPED|PASSED) |^\[==========\]|^(ERROR|WARNING|SUMMARY): ' "$1" | sort -u | tail -n 40 >&2 || true
+  grep -aE '^\[  (FAILED|SKIPPED|PASSED) |^\[==========\]|^(ERROR|WARNING|SUMMARY): ' "$1" | sort -u | tail -n 40 >&2 || true
 }
 
 # A suite that ended badly without a failed test has crashed or never ran: that

@@ -45,6 +45,7 @@ class LogReader {
 
  private:
   Result<bool> read_group(uint64_t position, LogGroup* group);
+  Result<bool> proves_damage(std::span<const std::byte> block, uint64_t position);
   LogRing& ring_;
   const StoreUuid uuid_;
   LogPosition at_;
