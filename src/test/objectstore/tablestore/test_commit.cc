@@ -332,8 +332,9 @@ TEST_F(StoreCommit, OneHandleMayChangeObjectsOfOtherCollections)
   const ghobject_t removed = object("removed");
   const ghobject_t rewritten = object("rewritten");
   for (int round = 0; round < 20; ++round) {
-    write(ch, removed, 0, content(round, 20 * KiB));
-    write(ch, rewritten, 0, content(round, 20 * KiB));
+    // Much data takes its time: what follows through another handle must not pass it.
+    write(ch, removed, 0, content(round, round % 2 ? 4 * MiB : 20 * KiB));
+    write(ch, rewritten, 0, content(round, round % 3 ? 20 * KiB : 4 * MiB));
     Transaction t;
     t.remove(ch->cid, removed);
     t.remove(ch->cid, rewritten);
