@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// A transaction that fails in its middle, where that is thrown rather than fatal: as if it had never
-// been queued.
+// A transaction that fails in its middle, where that is thrown rather than fatal: as if it had
+// never been queued.
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore_test;
