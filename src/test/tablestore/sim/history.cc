@@ -331,8 +331,8 @@ std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options) {
   static constexpr unsigned filling[step_kinds] = {30, 2, 30, 4, 0, 2, 2, 1,
                                                    1,  1, 1,  3, 0, 25, 0, 0};
   // Containers come and go.
-  static constexpr unsigned swelling[step_kinds] = {12, 1, 30, 6, 3, 2, 20, 1,
-                                                    1,  1, 1,  5, 0, 1, 6,  20};
+  static constexpr unsigned swelling[step_kinds] = {6, 1, 30, 10, 2, 3, 12, 1,
+                                                    0, 0, 1,  2,  0, 0, 6,  30};
   const auto& weights = seed % 4 == 2 ? filling : seed % 8 == 3 ? swelling : common;
   Random random(seed);
   unsigned sum = 0;
