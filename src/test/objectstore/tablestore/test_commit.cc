@@ -335,11 +335,14 @@ TEST_F(StoreCommit, OneHandleMayChangeObjectsOfOtherCollections)
     // Much data takes its time: what follows through another handle must not pass it.
     write(ch, removed, 0, content(round, round % 2 ? 4 * MiB : 20 * KiB));
     write(ch, rewritten, 0, content(round, round % 3 ? 20 * KiB : 4 * MiB));
+    if (round % 4 == 0)
+      ch->flush();
     Transaction t;
     t.remove(ch->cid, removed);
     t.remove(ch->cid, rewritten);
     queue(meta, std::move(t));
     EXPECT_FALSE(store->exists(ch, removed));
+    EXPECT_TRUE(list(ch).empty());
     write(ch, rewritten, 0, content(round + 1000, 3 * KiB));
     EXPECT_EQ(std::vector<ghobject_t>{rewritten}, list(ch));
     EXPECT_TRUE(same(content(round + 1000, 3 * KiB), read(ch, rewritten)));

@@ -293,6 +293,8 @@ TEST_F(StoreRemoveCollection, CollectionIsMadeAgainRightAfter)
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 5; ++i)
       write(ch, nth(i), 0, content(round * 100 + i, i % 2 ? 100 : 9000));
+    // Much data takes its time: the new collection must not pass it.
+    write(ch, nth(0), 0, content(round, 4 * MiB));
     Transaction t;
     for (int i = 0; i < 5; ++i)
       t.remove(ch->cid, nth(i));
@@ -305,6 +307,11 @@ TEST_F(StoreRemoveCollection, CollectionIsMadeAgainRightAfter)
     touch(ch, nth(9));
     EXPECT_EQ(std::vector<ghobject_t>{nth(9)}, list(ch));
     remove(ch, nth(9));
+    if (round % 5 == 0) {
+      old.reset();
+      remount({&ch});
+      EXPECT_TRUE(list(ch).empty());
+    }
   }
   write(ch, nth(3), 0, content(77, 7777));
   remount({&ch});
