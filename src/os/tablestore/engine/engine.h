@@ -157,8 +157,8 @@ class Engine {
   static Status format(Disk& disk, const EngineOptions& options);
   // Recovers: loads the last checkpoint, replays the log's tail, judges what was not durable.
   // Errors: ENOENT (no store here), EBUSY, EINVAL (another uuid, where options.store_uuid is not
-  // empty), ENOTSUP (a newer format), EIO (damage; the line names the file). Nothing on disk is
-  // changed by an open that fails.
+  // empty), ENOTSUP (a newer format), EIO (damage; the line names the file). An open that fails
+  // changes nothing of the store's state; the table may have begun a new LOG and MANIFEST file.
   static Result<std::unique_ptr<Engine>> open(Disk& disk, EngineOptions options);
   // As a crash would: what was not submitted is lost, nothing else. Call close() first for an
   // orderly end.
