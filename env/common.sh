@@ -129,14 +129,14 @@ explain_failure() { # NAME LOG
     die "step '$1': the disk is full: free some space under $CACHE, $again"
   elif grep -qiE 'could not resolve|temporary failure (in name|resolving)|network is unreachable|connection (refused|timed out|failed)|could not connect' "$2"; then
     die "step '$1': Debian's package servers cannot be reached: check the network (and http_proxy), $again"
-  elif grep -qiE 'hash sum mismatch|unexpected (size|end of file)|file has unexpected|(xz|gzip|tar): .*(corrupt|unexpected)' "$2"; then
+  elif grep -qiE 'hash sum mismatch|unexpected (size|end of file)|file has unexpected|method [a-z]+ has died|failed to fetch|(xz|gzip|tar): .*(corrupt|unexpected)' "$2"; then
     die "step '$1': a broken download: run the same command again, it fetches that file anew (log: $2)"
   elif grep -q '^FAILED: ' "$2"; then
     show_compile_error "$2"
     die "step '$1': the build failed (full log: $2)"
   fi
   tail -5 "$2" >&2
-  die "step '$1' failed (full log: $2)"
+  die "step '$1' failed (full log: $2); mend the cause above, $again"
 }
 
 # The first error of a build, without the command lines around it.
