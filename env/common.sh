@@ -40,7 +40,9 @@ prepare_cache() {
 
 check_space() {
   local free wanted=2
-  [ -e "$STAMPS/source" ] || wanted=$DISK_GIB
+  # Less what an interrupted set-up has taken already.
+  [ -e "$STAMPS/source" ] || wanted=$((DISK_GIB - $(du -sxB1G "$CACHE" 2>/dev/null | cut -f1)))
+  [ "$wanted" -ge 2 ] || wanted=2
   free=$(df --output=avail -B1G "$CACHE" | tail -n 1 | tr -dc 0-9)
   [ "$free" -ge "$wanted" ] || die "only $free GiB free under $CACHE, $wanted GiB needed: free some space or set TABLESTORE_CACHE to a directory on another disk, then run the same command again"
 }
