@@ -21,7 +21,7 @@ processes_inside() {
   local process
   [ -d "$ROOTFS" ] || return 0
   for process in /proc/[0-9]*; do
-    [ "$process/root/" -ef "$ROOTFS/" ] || continue
+    [ "$process/root" -ef "$ROOTFS" ] || continue
     printf '%s(%s) ' "$(cat "$process/comm")" "${process#/proc/}"
   done 2>/dev/null
 }

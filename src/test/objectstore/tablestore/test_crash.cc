@@ -213,14 +213,14 @@ TEST_F(StoreCrash, AcknowledgedWritesSurviveKills)
 TEST_F(StoreCrash, AcknowledgedWritesToUnpreparedSlotsSurviveKills)
 {
   if (!is_tablestore())
-    GTEST_SKIP();
+    GTEST_SKIP() << "has none of the options that this is about";
   rounds(4, {"--tablestore-prepare-rate=0", "--tablestore-punch-rate=1G"});
 }
 
 TEST_F(StoreCrash, AcknowledgedWritesSurviveKillsWithATinyLog)
 {
   if (!is_tablestore())
-    GTEST_SKIP();
+    GTEST_SKIP() << "has none of the options that this is about";
   // A small memtable: checkpoints and recycled segments all the time.
   rounds(4, {"--tablestore-table-memtable-size=1M", "--tablestore-throttle-ops=8"});
 }
