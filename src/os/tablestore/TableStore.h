@@ -19,6 +19,7 @@
 #include "os/tablestore/error_injection.h"
 #include "os/tablestore/onode_cache.h"
 #include "os/tablestore/options.h"
+#include "os/tablestore/seams.h"
 #include "os/tablestore/store_dir.h"
 #include "os/tablestore/txn_context.h"
 
@@ -30,6 +31,7 @@ class ObjectData;
 class PoolTotals;
 class SharedSlots;
 class SpaceGate;
+class StoreStepper;
 class TxnBuilder;
 struct TxnScan;
 }
@@ -47,7 +49,7 @@ struct TxnScan;
 /// thread may wait for the lane while it holds them.
 class TableStore : public ObjectStore, private tablestore::TxnListener {
  public:
-  TableStore(CephContext* cct, const std::string& path);
+  TableStore(CephContext* cct, const std::string& path, tablestore::StoreSeams seams = {});
   ~TableStore() override;
 
   // ---- the store as a whole (TableStore.cc)
@@ -156,6 +158,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
 
  private:
   friend class tablestore::AdminCommands;
+  friend class tablestore::StoreStepper;
   friend class tablestore::TxnBuilder;
   using Collection = tablestore::Collection;
   using CollectionRef = tablestore::CollectionRef;
@@ -168,14 +171,19 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
 
   // ---- life cycle
   int check(bool deep, bool for_repair);
+  int check_rows(bool deep, bool for_repair);
   int open_all(bool read_only);
+  int open_disk(std::shared_ptr<tablestore::Disk>* out);
   int open_engine();
   int open_above_engine();
   int load_collections();
   int load_meta(bool read_only);
   void close_all();
+  tablestore::EngineOptions engine_options();
+  std::function<void()> lane_step();
   tablestore::Reporter make_reporter();
   int format_engine();
+  void tick();
   void tick_until_stopped();
 
   // ---- collections
@@ -190,6 +198,14 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   int load_onode(const Collection& c, const ghobject_t& oid, OnodeRef* out);
   /// The same for an object that must exist: else -ENOENT.
   int find_onode(const Collection& c, const ghobject_t& oid, OnodeRef* out);
+  /// An object that is being read: its collection is locked, shared, as long as this lives.
+  struct ObjectInUse {
+    Collection& c;
+    std::shared_lock<ceph::shared_mutex> lock;
+    OnodeRef o;
+    int r = 0;  ///< of find_onode()
+  };
+  ObjectInUse use_object(CollectionHandle& ch, const ghobject_t& oid);
   int read_object(Collection& c, const ghobject_t& oid, const OnodeRef& o, uint64_t offset,
                   uint64_t length, ceph::buffer::list& bl, uint32_t op_flags);
 
@@ -219,6 +235,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   void txn_durable(tablestore::TxnContext& txc) override;
   void txn_applied(tablestore::TxnContext& txc) override;
 
+  const tablestore::StoreSeams seams;
   tablestore::StoreOptions options;
   const tablestore::DeviceInfo devices;
   tablestore::StoreDir dir;
@@ -229,7 +246,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   uint64_t inline_bound_bytes = 0;   ///< no inline data is larger, whatever the option says now
 
   // Between mount and umount. The order is that of construction.
-  std::unique_ptr<tablestore::Disk> disk;
+  std::shared_ptr<tablestore::Disk> disk;
   std::unique_ptr<tablestore::Engine> engine;
   std::unique_ptr<tablestore::DataCache> data_cache;
   std::unique_ptr<tablestore::OnodeCache> onodes;

@@ -68,27 +68,30 @@ int TableStore::find_onode(const Collection& c, const ghobject_t& oid, OnodeRef*
   return (*out)->exists ? 0 : -ENOENT;
 }
 
-bool TableStore::exists(CollectionHandle& ch, const ghobject_t& oid)
+TableStore::ObjectInUse TableStore::use_object(CollectionHandle& ch, const ghobject_t& oid)
 {
   Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  return find_onode(*c, oid, &o) == 0;
+  ObjectInUse object{*c, std::shared_lock{c->lock}};
+  object.r = find_onode(*c, oid, &object.o);
+  return object;
+}
+
+bool TableStore::exists(CollectionHandle& ch, const ghobject_t& oid)
+{
+  return use_object(ch, oid).r == 0;
 }
 
 int TableStore::stat(CollectionHandle& ch, const ghobject_t& oid, struct stat* st,
                      bool allow_eio)
 {
-  Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  if (r < 0)
-    return r;
+  const auto object = use_object(ch, oid);
+  if (object.r < 0)
+    return object.r;
+  const uint64_t size = object.o->size;
   *st = {};
-  st->st_size = o->size;
+  st->st_size = size;
   st->st_blksize = block_bytes;
-  st->st_blocks = (o->size + block_bytes - 1) / block_bytes;
+  st->st_blocks = (size + block_bytes - 1) / block_bytes;
   st->st_nlink = 1;
   return 0;
 }
@@ -122,20 +125,18 @@ int TableStore::read(CollectionHandle& ch, const ghobject_t& oid, uint64_t offse
                      bufferlist& bl, uint32_t op_flags)
 {
   const auto started_at = ceph::mono_clock::now();
-  Collection* c = collection_of(ch);
   bl.clear();
   int r;
   {
-    std::shared_lock l{c->lock};
-    OnodeRef o;
-    r = find_onode(*c, oid, &o);
+    const auto object = use_object(ch, oid);
+    r = object.r;
     if (r == 0) {
-      const uint64_t length = offset == 0 && len == 0 ? o->size : len;
-      r = read_object(*c, oid, o, offset, length, bl, op_flags);
+      const uint64_t length = offset == 0 && len == 0 ? object.o->size : len;
+      r = read_object(object.c, oid, object.o, offset, length, bl, op_flags);
     }
   }
   logger->tinc(l_tablestore_read_lat, ceph::mono_clock::now() - started_at);
-  dout(15) << __func__ << " " << c->cid << " " << oid << " 0x" << std::hex << offset << "~" << len
+  dout(15) << __func__ << " " << ch->cid << " " << oid << " 0x" << std::hex << offset << "~" << len
            << std::dec << " = " << r << dendl;
   return r;
 }
@@ -144,13 +145,11 @@ int TableStore::readv(CollectionHandle& ch, const ghobject_t& oid, interval_set<
                       bufferlist& bl, uint32_t op_flags)
 {
   const auto started_at = ceph::mono_clock::now();
-  Collection* c = collection_of(ch);
   bl.clear();
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  if (r < 0)
-    return r;
+  const auto object = use_object(ch, oid);
+  if (object.r < 0)
+    return object.r;
+  const OnodeRef& o = object.o;
   // The caller learns from `m` which bytes `bl` holds: what lies beyond the end goes.
   interval_set<uint64_t> within;
   for (auto p = m.begin(); p != m.end(); ++p) {
@@ -160,8 +159,7 @@ int TableStore::readv(CollectionHandle& ch, const ghobject_t& oid, interval_set<
   m.swap(within);
   for (auto p = m.begin(); p != m.end(); ++p) {
     bufferlist part;
-    r = read_object(*c, oid, o, p.get_start(), p.get_len(), part, op_flags);
-    if (r < 0)
+    if (int r = read_object(object.c, oid, o, p.get_start(), p.get_len(), part, op_flags); r < 0)
       return r;
     bl.claim_append(part);
   }
@@ -172,11 +170,8 @@ int TableStore::readv(CollectionHandle& ch, const ghobject_t& oid, interval_set<
 int TableStore::fiemap(CollectionHandle& ch, const ghobject_t& oid, uint64_t offset, size_t len,
                        std::map<uint64_t, uint64_t>& destmap)
 {
-  Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  return r < 0 ? r : data->fiemap(o, offset, len, destmap);
+  const auto object = use_object(ch, oid);
+  return object.r < 0 ? object.r : data->fiemap(object.o, offset, len, destmap);
 }
 
 int TableStore::fiemap(CollectionHandle& ch, const ghobject_t& oid, uint64_t offset, size_t len,
@@ -194,14 +189,11 @@ int TableStore::fiemap(CollectionHandle& ch, const ghobject_t& oid, uint64_t off
 int TableStore::getattr(CollectionHandle& ch, const ghobject_t& oid, const char* name,
                         ceph::buffer::ptr& value)
 {
-  Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  if (r < 0)
-    return r;
-  auto p = o->attrs.find(std::string_view(name));
-  if (p == o->attrs.end())
+  const auto object = use_object(ch, oid);
+  if (object.r < 0)
+    return object.r;
+  const auto p = object.o->attrs.find(std::string_view(name));
+  if (p == object.o->attrs.end())
     return -ENODATA;
   value = p->second;
   return 0;
@@ -210,29 +202,22 @@ int TableStore::getattr(CollectionHandle& ch, const ghobject_t& oid, const char*
 int TableStore::getattrs(CollectionHandle& ch, const ghobject_t& oid,
                          std::map<std::string, ceph::buffer::ptr, std::less<>>& aset)
 {
-  Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  if (r < 0)
-    return r;
-  aset = o->attrs;
+  const auto object = use_object(ch, oid);
+  if (object.r < 0)
+    return object.r;
+  aset = object.o->attrs;
   return 0;
 }
 
 int TableStore::dump_onode(CollectionHandle& ch, const ghobject_t& oid,
                            const std::string& section_name, ceph::Formatter* f)
 {
-  Collection* c = collection_of(ch);
-  std::shared_lock l{c->lock};
-  OnodeRef o;
-  int r = find_onode(*c, oid, &o);
-  if (r == 0)
-    r = data->load_all(o);
+  const auto object = use_object(ch, oid);
+  const int r = object.r < 0 ? object.r : data->load_all(object.o);
   if (r < 0)
     return r;
   f->open_object_section(section_name.c_str());
-  dump(*o, f);
+  dump(*object.o, f);
   f->close_section();
   return 0;
 }
