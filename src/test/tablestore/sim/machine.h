@@ -10,6 +10,7 @@
 #include "os/tablestore/engine/stepping.h"
 #include "test/tablestore/sim/model.h"
 #include "test/tablestore/sim/sim_disk.h"
+#include "test/tablestore/sim/transaction_builder.h"
 
 namespace tablestore::sim {
 
@@ -22,25 +23,6 @@ struct Died {
 struct Failure {
   std::string what;
 };
-
-// What a transaction can do; the set of which all short histories are made.
-enum class Op : uint8_t {
-  put_rows,     // small rows in three families
-  erase_rows,   // one row, and a range
-  count,        // adds to a row of counters
-  write_small,  // one block, a new object or in place of the old content
-  write_large,  // more than is waited for in a group
-  write_medium, // several slots
-  overwrite,    // the middle of an object: new blocks, the old ones are freed, parts of slots
-  append,
-  truncate,     // frees the tail, part of a slot
-  remove,
-  clone,        // another object with the same blocks
-  rename,
-  big_rows,     // fills the log
-};
-inline constexpr unsigned op_kinds = 13;
-const char* op_name(Op op);
 
 // What a crash needs to know about the moment.
 struct Snapshot {
@@ -74,14 +56,8 @@ class Machine {
   // From now on, the table is flushed now and then while writes are in flight.
   void flush_table_meanwhile();
 
-  // A transaction being made. ENOSPC makes an op do nothing.
-  class Builder;
+  using OpOnObject = sim::OpOnObject;
   // Makes and queues one of `ops`; `abandon` instead of queueing.
-  struct OpOnObject {
-    Op op;
-    uint32_t object;  // which
-    uint32_t n;       // how much
-  };
   void transaction(std::span<const OpOnObject> ops, bool abandon = false);
 
   // Makes the lane's steps until everything submitted is applied.
@@ -120,7 +96,7 @@ class Machine {
   State floor_;
   uint64_t floor_lsn_;
   State latest_;  // after all that was submitted, in the order of submission
-  std::map<std::pair<uint32_t, uint32_t>, unsigned> references_;  // of blocks, in latest_
+  References references_;  // of latest_
   std::vector<std::shared_ptr<SimTxn>> submitted_;
   uint64_t acknowledged_lsn_ = 0;
   uint64_t damaged_reads_ = 0;
