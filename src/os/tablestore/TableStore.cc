@@ -16,6 +16,7 @@
 #include "os/tablestore/pool_totals.h"
 #include "os/tablestore/shared_slots.h"
 #include "os/tablestore/space_gate.h"
+#include "os/tablestore/stepping.h"
 #include "os/tablestore/store_meta.h"
 
 #define dout_context cct
@@ -34,8 +35,9 @@ std::string store_uuid_of(const uuid_d& fsid)
 
 }  // namespace
 
-TableStore::TableStore(CephContext* cct, const std::string& path)
+TableStore::TableStore(CephContext* cct, const std::string& path, StoreSeams seams)
   : ObjectStore(cct, path),
+    seams(std::move(seams)),
     options(cct),
     devices(path),
     dir(cct, path),
@@ -52,7 +54,7 @@ TableStore::TableStore(CephContext* cct, const std::string& path)
 
 TableStore::~TableStore()
 {
-  ceph_assert(!mounted);
+  ceph_assert(!mounted || seams.stepped);
   remove_perf_counters(cct, logger);
 }
 
@@ -77,6 +79,43 @@ Reporter TableStore::make_reporter()
     ceph_abort_msg(line);
   };
   return reporter;
+}
+
+EngineOptions TableStore::engine_options()
+{
+  EngineOptions engine_options = options.engine_options();
+  engine_options.reporter = make_reporter();
+  if (seams.stepped)
+    engine_options.stepped = [] {};
+  if (seams.engine_options)
+    seams.engine_options(engine_options);
+  return engine_options;
+}
+
+/// For what waits for the commit lane; empty where that has a thread.
+std::function<void()> TableStore::lane_step()
+{
+  if (!seams.stepped)
+    return {};
+  return [this] { EngineStepper(*engine).commit(); };
+}
+
+int TableStore::open_disk(std::shared_ptr<Disk>* out)
+{
+  if (seams.disk) {
+    *out = seams.disk;
+    return 0;
+  }
+  FileDiskOptions disk_options;
+  disk_options.io_uring = options.io_uring;
+  disk_options.log = [this](const std::string& line) { dout(0) << line << dendl; };
+  auto opened = open_file_disk(path, disk_options);
+  if (!opened.ok()) {
+    derr << __func__ << " " << opened.status().what() << dendl;
+    return -opened.status().code();
+  }
+  *out = opened.take();
+  return 0;
 }
 
 // ---- mkfs
@@ -129,18 +168,12 @@ int TableStore::mkfs()
 
 int TableStore::format_engine()
 {
-  FileDiskOptions disk_options;
-  disk_options.io_uring = options.io_uring;
-  auto opened = open_file_disk(path, disk_options);
-  if (!opened.ok()) {
-    derr << __func__ << " " << opened.status().what() << dendl;
-    return -opened.status().code();
-  }
-  const std::unique_ptr<Disk> new_disk = opened.take();
+  std::shared_ptr<Disk> new_disk;
+  if (int r = open_disk(&new_disk); r < 0)
+    return r;
 
   // A label without an fsid file: an mkfs that was interrupted between the two.
-  EngineOptions engine_options = options.engine_options();
-  engine_options.reporter = make_reporter();
+  EngineOptions engine_options = this->engine_options();
   if (new_disk->exists("label").ok() && *new_disk->exists("label")) {
     auto engine_there = Engine::open(*new_disk, engine_options);
     if (!engine_there.ok()) {
@@ -206,9 +239,11 @@ int TableStore::open_all(bool for_reading)
     close_all();
     return r;
   }
-  finisher.start();
-  tick_stop = false;
-  ticker = make_named_thread("ts_tick", [this] { tick_until_stopped(); });
+  if (!seams.stepped) {
+    finisher.start();
+    tick_stop = false;
+    ticker = make_named_thread("ts_tick", [this] { tick_until_stopped(); });
+  }
   admin = std::make_unique<AdminCommands>(*this);
   mounted = true;
   return 0;
@@ -216,18 +251,10 @@ int TableStore::open_all(bool for_reading)
 
 int TableStore::open_engine()
 {
-  FileDiskOptions disk_options;
-  disk_options.io_uring = options.io_uring;
-  disk_options.log = [this](const std::string& line) { dout(0) << line << dendl; };
-  auto opened = open_file_disk(path, disk_options);
-  if (!opened.ok()) {
-    derr << __func__ << " " << opened.status().what() << dendl;
-    return -opened.status().code();
-  }
-  disk = opened.take();
-  EngineOptions engine_options = options.engine_options();
+  if (int r = open_disk(&disk); r < 0)
+    return r;
+  EngineOptions engine_options = this->engine_options();
   engine_options.store_uuid = store_uuid_of(fsid);
-  engine_options.reporter = make_reporter();
   auto started = Engine::open(*disk, engine_options);
   if (!started.ok()) {
     derr << __func__ << " " << started.status().what() << dendl;
@@ -258,20 +285,22 @@ int TableStore::open_above_engine()
   onodes = std::make_unique<OnodeCache>(options.onode_cache_bytes());
   shared_slots = std::make_unique<SharedSlots>(cct, *engine);
   data = std::make_unique<ObjectData>(cct, *engine, *shared_slots, *data_cache,
-                                      options.inline_max_bytes);
+                                      options.inline_max_bytes,
+                                      seams.stepped ? 0 : ObjectData::read_threads_default);
   auto nid_max = NidAllocator::load(*engine);
   if (!nid_max.ok()) {
     derr << __func__ << " " << nid_max.status().what() << dendl;
     return -nid_max.status().code();
   }
-  nids = std::make_unique<NidAllocator>(*engine, *nid_max);
+  nids = std::make_unique<NidAllocator>(*engine, *nid_max, lane_step());
   pools = std::make_unique<PoolTotals>();
   if (Status s = pools->load(*engine); !s.ok()) {
     derr << __func__ << " " << s.what() << dendl;
     return -s.code();
   }
   space = std::make_unique<SpaceGate>(*engine,
-                                      options.reserve_bytes(engine->space().total_bytes));
+                                      options.reserve_bytes(engine->space().total_bytes),
+                                      !seams.stepped);
   return 0;
 }
 
@@ -287,7 +316,7 @@ int TableStore::load_collections()
     try {
       if (!decode_collection_key(it->key(), &cid))
         throw ceph::buffer::malformed_input("not the name of a collection");
-      auto c = ceph::make_ref<Collection>(cct, cid);
+      auto c = ceph::make_ref<Collection>(cct, cid, lane_step());
       auto p = bl.cbegin();
       c->node.decode(p);
       coll_map[cid] = c;
@@ -315,13 +344,15 @@ int TableStore::umount()
     engine->drain();
     finisher.wait_for_empty();
   } while (throttle_ops.get_current() > 0);
-  finisher.stop();
-  {
-    std::lock_guard l{tick_mutex};
-    tick_stop = true;
-    tick_cond.notify_all();
+  if (!seams.stepped) {
+    finisher.stop();
+    {
+      std::lock_guard l{tick_mutex};
+      tick_stop = true;
+      tick_cond.notify_all();
+    }
+    ticker.join();
   }
-  ticker.join();
   close_all();
   mounted = false;
   return 0;
@@ -354,16 +385,21 @@ void TableStore::close_all()
   dir.close();
 }
 
+void TableStore::tick()
+{
+  onodes->resize(options.onode_cache_bytes());
+  data_cache->resize(options.data_cache_bytes());
+  engine->resize_table_cache(options.table_cache_bytes());
+  shared_slots->trim();
+  refresh_perf_counters();
+}
+
 void TableStore::tick_until_stopped()
 {
   std::unique_lock l{tick_mutex};
   while (!tick_stop) {
     l.unlock();
-    onodes->resize(options.onode_cache_bytes());
-    data_cache->resize(options.data_cache_bytes());
-    engine->resize_table_cache(options.table_cache_bytes());
-    shared_slots->trim();
-    refresh_perf_counters();
+    tick();
     l.lock();
     tick_cond.wait_for(l, std::chrono::seconds(1), [this] { return tick_stop; });
   }

@@ -22,8 +22,8 @@ void CollectionNode::decode(ceph::buffer::list::const_iterator& p)
   DECODE_FINISH(p);
 }
 
-Collection::Collection(CephContext* cct, const coll_t& cid)
-  : CollectionImpl(cct, cid), osr(std::make_shared<OpSequencer>())
+Collection::Collection(CephContext* cct, const coll_t& cid, std::function<void()> lane_step)
+  : CollectionImpl(cct, cid), osr(std::make_shared<OpSequencer>(std::move(lane_step)))
 {
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -47,7 +48,7 @@ class Collection : public ObjectStore::CollectionImpl {
 
  private:
   FRIEND_MAKE_REF(Collection);
-  Collection(CephContext* cct, const coll_t& cid);
+  Collection(CephContext* cct, const coll_t& cid, std::function<void()> lane_step);
 };
 using CollectionRef = ceph::ref_t<Collection>;
 

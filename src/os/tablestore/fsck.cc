@@ -103,12 +103,17 @@ int TableStore::check(bool deep, bool for_repair)
   int r = for_repair ? mount() : mount_readonly();
   if (r < 0)
     return r;
+  r = check_rows(deep, for_repair);
+  umount();
+  return r;
+}
+
+int TableStore::check_rows(bool deep, bool for_repair)
+{
   std::vector<CollectionRef> collections;
   for (const auto& [cid, c] : coll_map)
     collections.push_back(c);
-  r = Fsck(cct, *engine, *data, collections, {.deep = deep, .repair = for_repair}).run();
-  umount();
-  return r;
+  return Fsck(cct, *engine, *data, collections, {.deep = deep, .repair = for_repair}).run();
 }
 
 int TableStore::fsck(bool deep)

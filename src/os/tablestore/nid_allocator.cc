@@ -35,8 +35,8 @@ class NidAllocator::Raise : public Txn {
   const uint64_t max;
 };
 
-NidAllocator::NidAllocator(Engine& engine, uint64_t durable_max)
-  : engine(engine), next(durable_max + 1), durable_max(durable_max), queued_max(durable_max)
+NidAllocator::NidAllocator(Engine& engine, uint64_t durable_max, std::function<void()> lane_step)
+  : engine(engine), lane_step(std::move(lane_step)), next(durable_max + 1), durable_max(durable_max), queued_max(durable_max)
 {
 }
 
@@ -46,6 +46,11 @@ uint64_t NidAllocator::allocate()
   if (next + batch / 2 > queued_max)
     raise_ahead(l);
   const uint64_t nid = next++;
+  while (lane_step && nid >= durable_max) {
+    l.unlock();
+    lane_step();
+    l.lock();
+  }
   cond.wait(l, [&] { return nid < durable_max; });
   return nid;
 }

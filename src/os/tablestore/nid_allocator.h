@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "common/ceph_mutex.h"
@@ -16,8 +17,8 @@ namespace tablestore {
 /// another sequencer could become durable before it. Thread-safe.
 class NidAllocator {
  public:
-  /// The bound as found by mount.
-  NidAllocator(Engine& engine, uint64_t durable_max);
+  /// The bound as found by mount. `lane_step`: as OpSequencer's.
+  NidAllocator(Engine& engine, uint64_t durable_max, std::function<void()> lane_step = {});
   /// Waits, once in a million numbers at most, for the bound to become durable.
   uint64_t allocate();
 
@@ -29,6 +30,7 @@ class NidAllocator {
   void raise_ahead(std::unique_lock<ceph::mutex>& l);
 
   Engine& engine;
+  const std::function<void()> lane_step;
   ceph::mutex mutex = ceph::make_mutex("TableStore::NidAllocator::mutex");
   ceph::condition_variable cond;
   uint64_t next;

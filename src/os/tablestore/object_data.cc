@@ -19,17 +19,10 @@
 
 namespace tablestore {
 
-namespace {
-
-/// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
-constexpr unsigned read_helper_threads = 7;
-
-}  // namespace
-
 ObjectData::ObjectData(CephContext* cct, Engine& engine, SharedSlots& shared, DataCache& cache,
-                       uint64_t inline_max)
+                       uint64_t inline_max, unsigned read_threads)
   : cct(cct), engine(engine), shared(shared), cache(cache), inline_max(inline_max),
-    map(cct, engine), helpers(read_helper_threads)
+    map(cct, engine), helpers(read_threads)
 {
 }
 

@@ -33,8 +33,11 @@ class DataCache;
 /// rows of them.
 class ObjectData {
  public:
+  /// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
+  static constexpr unsigned read_threads_default = 7;
+
   ObjectData(CephContext* cct, Engine& engine, SharedSlots& shared, DataCache& cache,
-             uint64_t inline_max);
+             uint64_t inline_max, unsigned read_threads = read_threads_default);
 
   /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
   /// before the transaction is built, added up over its operations. `inline_max` is the largest

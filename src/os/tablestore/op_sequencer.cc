@@ -31,17 +31,26 @@ void OpSequencer::note_applied(uint64_t seq)
   cond.notify_all();
 }
 
+void OpSequencer::wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l)
+{
+  while (lane_step && !applied(seq)) {
+    l.unlock();
+    lane_step();
+    l.lock();
+  }
+  cond.wait(l, [&] { return applied(seq); });
+}
+
 void OpSequencer::wait_applied(uint64_t seq)
 {
   std::unique_lock l{mutex};
-  cond.wait(l, [&] { return applied(seq); });
+  wait_until_applied(seq, l);
 }
 
 void OpSequencer::flush()
 {
   std::unique_lock l{mutex};
-  const uint64_t seq = queued_seq;
-  cond.wait(l, [&] { return applied(seq); });
+  wait_until_applied(queued_seq, l);
 }
 
 bool OpSequencer::flush_commit(Context* c)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -24,6 +25,10 @@ class TxnContext;
 /// that order; the rest from any thread. `mutex` guards all but the atomics.
 class OpSequencer {
  public:
+  /// `lane_step`: makes a step of the commit lane, where that has no thread of its own; empty
+  /// otherwise.
+  explicit OpSequencer(std::function<void()> lane_step = {}) : lane_step(std::move(lane_step)) {}
+
   /// Gives the transaction its number (from 1). Just before Engine::submit().
   void note_queued(TxnContext& txc);
   /// Commit lane: the transaction's commit callbacks, which nobody adds to any more.
@@ -46,6 +51,10 @@ class OpSequencer {
   std::atomic<ContextQueue*> commit_queue{nullptr};
 
  private:
+  /// With `mutex` held.
+  void wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l);
+
+  const std::function<void()> lane_step;
   ceph::mutex mutex = ceph::make_mutex("TableStore::OpSequencer::mutex");
   ceph::condition_variable cond;
   std::deque<TxnContext*> not_durable;

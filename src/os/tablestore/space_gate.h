@@ -16,7 +16,8 @@ namespace tablestore {
 /// Thread-safe.
 class SpaceGate {
  public:
-  SpaceGate(Engine& engine, uint64_t reserve_bytes);
+  /// `waits` = false: ENOSPC at once, and nobody is slowed down.
+  SpaceGate(Engine& engine, uint64_t reserve_bytes, bool waits = true);
 
   /// Engine::reserve(), after waiting where space is short. ENOSPC only when nothing that is in
   /// flight gives space back within `patience`. `*waited`: how long it slowed the caller down.
@@ -35,6 +36,7 @@ class SpaceGate {
 
   Engine& engine;
   const uint64_t reserve_max_bytes;
+  const bool waits;
   ceph::mutex mutex = ceph::make_mutex("TableStore::SpaceGate::mutex");
   uint64_t available;
   ceph::mono_time available_at;

@@ -181,6 +181,8 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
   for (const auto& c : locks->collections())
     c->last_change = mark;
   builder.omap().mark_changed(mark);
+  if (seams.on_submit)
+    seams.on_submit(txc);
   engine->submit(txc);
   return 0;
 }
