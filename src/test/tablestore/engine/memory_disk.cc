@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "os/tablestore/engine/require.h"
+#include "test/tablestore/paths.h"
 
 namespace rocksdb {
 // Never made: a shared_ptr that is always empty needs the name only.
@@ -17,11 +18,6 @@ namespace {
 
 void require_aligned(uint64_t offset, uint64_t length) {
   require(offset % block_bytes == 0 && length % block_bytes == 0, "direct I/O is in whole blocks");
-}
-
-std::string parent(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
 }  // namespace
@@ -161,11 +157,6 @@ class MemoryDisk::Queue : public WriteQueue {
     }
   }
 
-  void submit_flush(FlushOp& op) override {
-    const int error = op.file->flush().code();
-    complete([&op, error] { op.done(op, error); });
-  }
-
   size_t reap(bool wait) override {
     std::deque<std::function<void()>> completed;
     {
@@ -283,12 +274,11 @@ Result<std::unique_ptr<File>> MemoryDisk::open(const std::string& path, OpenMode
   auto it = files_.find(path);
   if (mode == OpenMode::create_new) {
     if (it != files_.end()) return Status::from_errno(EEXIST, path);
-    if (!parent(path).empty() && !dirs_.contains(parent(path))) {
-      return Status::from_errno(ENOENT, path);
-    }
+    if (!is_dir(parent_path(path))) return Status::from_errno(ENOENT, path);
     it = files_.emplace(path, std::make_shared<Content>()).first;
   }
   if (it == files_.end()) return Status::from_errno(ENOENT, path);
+  if (!it->second) return Status::from_errno(EISDIR, path);
   const bool writable = mode != OpenMode::read_only;
   if (writable && std::exchange(it->second->locked, true)) return Status::from_errno(EBUSY, path);
   return std::unique_ptr<File>(std::make_unique<OpenFile>(*this, path, it->second, writable));
@@ -296,56 +286,50 @@ Result<std::unique_ptr<File>> MemoryDisk::open(const std::string& path, OpenMode
 
 Result<bool> MemoryDisk::exists(const std::string& path) {
   std::lock_guard lock(mutex_);
-  return files_.contains(path) || dirs_.contains(path);
+  return files_.contains(path);
 }
 
 Result<std::vector<std::string>> MemoryDisk::list(const std::string& dir) {
   std::lock_guard lock(mutex_);
-  if (!dir.empty() && !dirs_.contains(dir)) return Status::from_errno(ENOENT, dir);
-  std::vector<std::string> names;
-  auto add = [&](const std::string& path) {
-    if (parent(path) == dir) names.push_back(dir.empty() ? path : path.substr(dir.size() + 1));
-  };
-  for (const auto& [path, content] : files_) add(path);
-  for (const std::string& path : dirs_) add(path);
-  return names;
+  if (!is_dir(dir)) return Status::from_errno(ENOENT, dir);
+  return names_in(files_, dir);
 }
 
 Status MemoryDisk::make_dir(const std::string& dir) {
   std::lock_guard lock(mutex_);
-  if (!parent(dir).empty() && !dirs_.contains(parent(dir))) return Status::from_errno(ENOENT, dir);
-  dirs_.insert(dir);
+  if (!is_dir(parent_path(dir))) return Status::from_errno(ENOENT, dir);
+  files_.emplace(dir, nullptr);
   return {};
 }
 
 Status MemoryDisk::remove(const std::string& path) {
   std::lock_guard lock(mutex_);
   if (Status s = enter(Operation::remove, path); !s.ok()) return s;
+  unlink(path);
+  return {};
+}
+
+bool MemoryDisk::is_dir(const std::string& path) const {
+  const auto it = files_.find(path);
+  return path.empty() || (it != files_.end() && !it->second);
+}
+
+void MemoryDisk::unlink(const std::string& path) {
   auto it = files_.find(path);
-  if (it == files_.end()) return {};
+  if (it == files_.end()) return;
   if (it->second.use_count() == 1) used_blocks_ -= used_blocks(*it->second);
   files_.erase(it);
-  return {};
 }
 
 Status MemoryDisk::remove_tree(const std::string& dir) {
   std::lock_guard lock(mutex_);
-  auto below = [&](const std::string& path) { return path.starts_with(dir + "/"); };
-  for (auto it = files_.begin(); it != files_.end();) {
-    if (!below(it->first)) {
-      ++it;
-      continue;
-    }
-    if (it->second.use_count() == 1) used_blocks_ -= used_blocks(*it->second);
-    it = files_.erase(it);
-  }
-  std::erase_if(dirs_, [&](const std::string& path) { return path == dir || below(path); });
+  for (const std::string& path : tree_of(files_, dir)) unlink(path);
   return {};
 }
 
 Status MemoryDisk::sync_dir(const std::string& dir) {
   std::lock_guard lock(mutex_);
-  if (!dir.empty() && !dirs_.contains(dir)) return Status::from_errno(ENOENT, dir);
+  if (!is_dir(dir)) return Status::from_errno(ENOENT, dir);
   return enter(Operation::sync_dir, dir);
 }
 

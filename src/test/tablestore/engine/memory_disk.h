@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -86,13 +85,14 @@ class MemoryDisk : public Disk {
   Status extend(Content& content, uint64_t offset, uint64_t length, Extent state);
   uint64_t used_blocks(const Content& content) const;
   uint64_t used_locked() const;
+  bool is_dir(const std::string& path) const;
+  void unlink(const std::string& path);
 
   const std::string name_ = "memory";
   const uint64_t capacity_bytes_;
   mutable std::mutex mutex_;
   uint64_t other_bytes_ = 0;
-  std::set<std::string> dirs_;
-  std::map<std::string, std::shared_ptr<Content>> files_;
+  std::map<std::string, std::shared_ptr<Content>> files_;  // null: a directory
   uint64_t used_blocks_ = 0;
   std::vector<Failure> failures_;
   std::vector<Call> calls_;

@@ -4,20 +4,11 @@
 #include <cstring>
 
 #include "os/tablestore/engine/require.h"
+#include "test/tablestore/paths.h"
 
 namespace tablestore::sim {
 
 namespace {
-
-std::string parent(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
-bool is_below(const std::string& path, const std::string& dir) {
-  return path.size() > dir.size() && path.compare(0, dir.size(), dir) == 0 &&
-         (dir.empty() || path[dir.size()] == '/');
-}
 
 // Applies a change of a direct file, whole.
 void apply(FileView& view, const PendingOp& op) {
@@ -213,21 +204,6 @@ void DiskImage::rename(const std::string& from, const std::string& to) {
   change_name({from, to, lookup(from)});
 }
 
-std::vector<std::string> DiskImage::list(const std::string& dir) const {
-  std::vector<std::string> found;
-  for (const auto& [path, id] : names_)
-    if (is_below(path, dir) && parent(path) == dir)
-      found.push_back(path.substr(dir.empty() ? 0 : dir.size() + 1));
-  return found;
-}
-
-std::vector<std::string> DiskImage::below(const std::string& dir) const {
-  std::vector<std::string> found;
-  for (const auto& [path, id] : names_)
-    if (path == dir || is_below(path, dir)) found.push_back(path);
-  return found;
-}
-
 void DiskImage::commit_names(size_t changes) {
   for (size_t i = 0; i < changes; ++i) {
     const NameChange& c = journal_[i];
@@ -241,7 +217,7 @@ void DiskImage::sync_dir(const std::string& dir) {
   size_t changes = 0;
   for (size_t i = 0; i < journal_.size(); ++i) {
     const NameChange& c = journal_[i];
-    if ((!c.from.empty() && parent(c.from) == dir) || (!c.to.empty() && parent(c.to) == dir))
+    if ((!c.from.empty() && parent_path(c.from) == dir) || (!c.to.empty() && parent_path(c.to) == dir))
       changes = i + 1;
   }
   commit_names(changes);

@@ -123,8 +123,6 @@ class DiskImage {
   void make_dir(const std::string& path);
   void remove(const std::string& path);
   void rename(const std::string& from, const std::string& to);
-  std::vector<std::string> list(const std::string& dir) const;
-  std::vector<std::string> below(const std::string& dir) const;  // deepest last, paths
   void sync_dir(const std::string& dir);
 
   const Inode& inode(InodeId id) const { return *inodes_.at(id); }

@@ -33,11 +33,6 @@ EngineOptions Machine::engine_options() {
   o.capacity_bytes = 40 << 20;  // few containers, so that space is punched, restored and split
   o.memtable_bytes = 64 << 20;
   o.table_cache_bytes = 4 << 20;
-  // Nothing in the background but what is asked for.
-  o.table_options =
-      "disable_auto_compactions=true;stats_dump_period_sec=0;stats_persist_period_sec=0;"
-      "arena_block_size=32768;compression=kNoCompression;skip_stats_update_on_db_open=true;"
-      "skip_checking_sst_file_sizes_on_db_open=true;max_file_opening_threads=1";
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.prepare_ahead_bytes = 1 << 20;

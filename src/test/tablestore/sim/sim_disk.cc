@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "os/tablestore/engine/require.h"
+#include "test/tablestore/paths.h"
 
 namespace tablestore::sim {
 
@@ -107,8 +108,6 @@ class SimDisk::SimQueue : public WriteQueue {
                           submitted.ok() ? 0 : submitted.status().code()});
     }
   }
-  void submit_flush(FlushOp& op) override { op.done(op, op.file->flush().code()); }
-
   size_t reap(bool wait) override {
     if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
     size_t reaped = 0;
@@ -301,7 +300,7 @@ Result<bool> SimDisk::exists(const std::string& path) {
 Result<std::vector<std::string>> SimDisk::list(const std::string& dir) {
   std::lock_guard lock(mutex_);
   if (!dir.empty() && !image_.lookup(dir)) return Status(ENOENT, dir + ": no such directory");
-  return image_.list(dir);
+  return names_in(image_.names(), dir);
 }
 
 Status SimDisk::make_dir(const std::string& dir) {
@@ -320,7 +319,7 @@ Status SimDisk::remove(const std::string& path) {
 
 Status SimDisk::remove_tree(const std::string& dir) {
   std::lock_guard lock(mutex_);
-  auto paths = image_.below(dir);
+  const auto paths = tree_of(image_.names(), dir);
   for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
     io("remove");
     image_.remove(*path);

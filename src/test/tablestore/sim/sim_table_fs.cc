@@ -4,6 +4,7 @@
 
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
+#include "test/tablestore/paths.h"
 #include "test/tablestore/sim/sim_disk.h"
 
 namespace tablestore::sim {
@@ -84,7 +85,7 @@ class SimTableFs : public rocksdb::FileSystem {
   IOStatus GetChildren(const std::string& dir, const IOOptions&, std::vector<std::string>* result,
                        IODebugContext*) override {
     std::lock_guard lock(disk_.mutex_);
-    *result = disk_.image_.list(ours(dir));
+    *result = names_in(disk_.image_.names(), ours(dir));
     return IOStatus::OK();
   }
   IOStatus DeleteFile(const std::string& path, const IOOptions&, IODebugContext*) override {

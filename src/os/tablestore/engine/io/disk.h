@@ -78,22 +78,14 @@ struct WriteOp {
   void* owner = nullptr;
 };
 
-// An asynchronous flush of one file; the same rules.
-struct FlushOp {
-  File* file = nullptr;
-  void (*done)(FlushOp& op, int error) = nullptr;
-  void* owner = nullptr;
-};
-
-// Asynchronous writes and flushes. submit*() and wake() from any thread; reap() from one thread at
-// a time. A queue is drained (all submitted is done) before it is destroyed.
+// Asynchronous writes. submit() and wake() from any thread; reap() from one thread at a time. A
+// queue is drained (all submitted is done) before it is destroyed.
 class WriteQueue {
  public:
   virtual ~WriteQueue() = default;
   // Submits all of them at once (one system call where it can be). Never blocks for a completion
   // that only a later reap() can deliver.
   virtual void submit(std::span<WriteOp* const> ops) = 0;
-  virtual void submit_flush(FlushOp& op) = 0;
   // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
   // completes or wake() is called. Returns the number completed.
   virtual size_t reap(bool wait) = 0;

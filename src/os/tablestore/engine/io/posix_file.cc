@@ -169,12 +169,8 @@ int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
   return error;
 }
 
-int PosixFile::flush_all() {
-  return disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
-}
-
 Status PosixFile::flush() {
-  const int error = flush_all();
+  const int error = disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
   return error ? failed(error, "flush") : Status();
 }
 

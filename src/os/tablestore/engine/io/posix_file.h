@@ -43,7 +43,6 @@ class PosixFile : public File {
   int fd() const { return fd_; }
   // Writes all of `iov`. 0 or an errno.
   int write_all(uint64_t offset, std::vector<iovec> iov);
-  int flush_all();
 
  private:
   PosixFile(std::shared_ptr<DiskState> disk, std::string path, int fd)
@@ -61,5 +60,8 @@ class PosixFile : public File {
   const std::string path_;
   const int fd_;
 };
+
+// The write queues are those of a FileDisk, whose files are PosixFiles.
+inline PosixFile& posix_file(const WriteOp& op) { return static_cast<PosixFile&>(*op.file); }
 
 }  // namespace tablestore

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "os/tablestore/engine/io/posix_file.h"
+
 namespace tablestore {
 
 ThreadWriteQueue::ThreadWriteQueue(unsigned threads) {
@@ -27,7 +29,7 @@ ThreadWriteQueue::~ThreadWriteQueue() {
 void ThreadWriteQueue::submit(std::span<WriteOp* const> ops) {
   {
     std::lock_guard lock(mutex_);
-    for (WriteOp* op : ops) waiting_.push_back({.write = op});
+    waiting_.insert(waiting_.end(), ops.begin(), ops.end());
   }
   if (ops.size() == 1) {
     work_.notify_one();
@@ -36,25 +38,16 @@ void ThreadWriteQueue::submit(std::span<WriteOp* const> ops) {
   }
 }
 
-void ThreadWriteQueue::submit_flush(FlushOp& op) {
-  {
-    std::lock_guard lock(mutex_);
-    waiting_.push_back({.flush = &op});
-  }
-  work_.notify_one();
-}
-
 void ThreadWriteQueue::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    const QueuedOp op = waiting_.front();
+    WriteOp* const op = waiting_.front();
     waiting_.pop_front();
     ++running_;
     lock.unlock();
-    const int error = op.write ? op.file().write_all(op.write->offset, op.write->iov)
-                               : op.file().flush_all();
+    const int error = posix_file(*op).write_all(op->offset, op->iov);
     lock.lock();
     --running_;
     completed_.push_back({op, error});
@@ -72,7 +65,7 @@ size_t ThreadWriteQueue::reap(bool wait) {
     }
     completed.swap(completed_);
   }
-  for (const Completion& completion : completed) completion.op.done(completion.error);
+  for (const Completion& each : completed) each.op->done(*each.op, each.error);
   return completed.size();
 }
 

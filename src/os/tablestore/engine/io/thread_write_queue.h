@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "os/tablestore/engine/io/disk.h"
-#include "os/tablestore/engine/io/queued_op.h"
 
 namespace tablestore {
 
@@ -20,14 +19,13 @@ class ThreadWriteQueue : public WriteQueue {
   ~ThreadWriteQueue() override;
 
   void submit(std::span<WriteOp* const> ops) override;
-  void submit_flush(FlushOp& op) override;
   size_t reap(bool wait) override;
   void wake() override;
   const char* kind() const override { return "threads"; }
 
  private:
   struct Completion {
-    QueuedOp op;
+    WriteOp* op;
     int error;
   };
   void work();
@@ -35,7 +33,7 @@ class ThreadWriteQueue : public WriteQueue {
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable completion_;
-  std::deque<QueuedOp> waiting_;
+  std::deque<WriteOp*> waiting_;
   std::vector<Completion> completed_;
   size_t running_ = 0;
   bool woken_ = false;

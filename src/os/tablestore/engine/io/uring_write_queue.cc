@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "os/tablestore/engine/io/iov_cursor.h"
+#include "os/tablestore/engine/io/posix_file.h"
 
 namespace tablestore {
 namespace {
@@ -51,7 +52,7 @@ Status UringWriteQueue::start() {
   std::unique_ptr<io_uring_probe, void (*)(io_uring_probe*)> probe(io_uring_get_probe_ring(&ring_),
                                                                   io_uring_free_probe);
   if (!probe) return Status(ENOTSUP, "io_uring: the kernel does not say what it supports");
-  for (int opcode : {IORING_OP_NOP, IORING_OP_WRITE, IORING_OP_WRITEV, IORING_OP_FSYNC}) {
+  for (int opcode : {IORING_OP_NOP, IORING_OP_WRITE, IORING_OP_WRITEV}) {
     if (!io_uring_opcode_supported(probe.get(), opcode)) {
       return Status(ENOTSUP, "io_uring: the kernel lacks operation " + std::to_string(opcode));
     }
@@ -79,15 +80,7 @@ Status UringWriteQueue::try_it() {
 void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
   {
     std::lock_guard lock(mutex_);
-    for (WriteOp* op : ops) waiting_.push_back({.write = op});
-  }
-  hand_over({});
-}
-
-void UringWriteQueue::submit_flush(FlushOp& op) {
-  {
-    std::lock_guard lock(mutex_);
-    waiting_.push_back({.flush = &op});
+    waiting_.insert(waiting_.end(), ops.begin(), ops.end());
   }
   hand_over({});
 }
@@ -98,20 +91,20 @@ void UringWriteQueue::hand_over(const std::vector<unsigned>& again) {
     std::lock_guard lock(mutex_);
     for (unsigned index : again) fill_entry(index);
     while (!waiting_.empty() && !free_slots_.empty()) {
-      fill_entry(take_slot(waiting_.front()));
+      fill_entry(take_slot(*waiting_.front()));
       waiting_.pop_front();
     }
   }
   enter_kernel();
 }
 
-unsigned UringWriteQueue::take_slot(const QueuedOp& op) {
+unsigned UringWriteQueue::take_slot(WriteOp& op) {
   const unsigned index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
-  slot.op = op;
-  slot.offset = op.write ? op.write->offset : 0;
-  slot.rest_bytes = op.write ? iov_bytes(op.write->iov) : 0;
+  slot.op = &op;
+  slot.offset = op.offset;
+  slot.rest_bytes = iov_bytes(op.iov);
   slot.rest.clear();
   return index;
 }
@@ -120,17 +113,13 @@ void UringWriteQueue::fill_entry(unsigned slot_index) {
   const Slot& slot = slots_[slot_index];
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
   assert(entry);  // the ring is empty whenever submit_mutex_ is free
-  const int fd = slot.op.file().fd();
-  if (slot.op.flush) {
-    io_uring_prep_fsync(entry, fd, IORING_FSYNC_DATASYNC);
+  const int fd = posix_file(*slot.op).fd();
+  const std::vector<iovec>& iov = slot.rest.empty() ? slot.op->iov : slot.rest;
+  if (iov.size() == 1) {
+    const auto length = static_cast<unsigned>(std::min<size_t>(iov[0].iov_len, 1u << 30));
+    io_uring_prep_write(entry, fd, iov[0].iov_base, length, slot.offset);
   } else {
-    const std::vector<iovec>& iov = slot.rest.empty() ? slot.op.write->iov : slot.rest;
-    if (iov.size() == 1) {
-      const auto length = static_cast<unsigned>(std::min<size_t>(iov[0].iov_len, 1u << 30));
-      io_uring_prep_write(entry, fd, iov[0].iov_base, length, slot.offset);
-    } else {
-      io_uring_prep_writev(entry, fd, iov.data(), iov_count(iov), slot.offset);
-    }
+    io_uring_prep_writev(entry, fd, iov.data(), iov_count(iov), slot.offset);
   }
   io_uring_sqe_set_data64(entry, slot_index);
 }
@@ -155,7 +144,7 @@ size_t UringWriteQueue::reap(bool wait) {
     wait_for_completion();
   }
   if (wait) woken_ = false;
-  for (const Finished& f : finished) f.op.done(f.error);
+  for (const Finished& f : finished) f.op->done(*f.op, f.error);
   return finished.size();
 }
 
@@ -192,12 +181,11 @@ std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
   // the thread that submitted it ends. Nothing has been done: this thread submits it again.
   if (result == -ECANCELED || result == -EINTR || result == -EAGAIN) return std::nullopt;
   if (result < 0) return -result;
-  if (slot.op.flush) return 0;
   const auto written = static_cast<uint64_t>(result);
   assert(written <= slot.rest_bytes);
   if (written == slot.rest_bytes) return 0;
   if (written == 0) return EIO;
-  if (slot.rest.empty()) slot.rest = slot.op.write->iov;
+  if (slot.rest.empty()) slot.rest = slot.op->iov;
   iov_advance(&slot.rest, written);
   slot.offset += written;
   slot.rest_bytes -= written;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "os/tablestore/engine/io/disk.h"
-#include "os/tablestore/engine/io/queued_op.h"
 
 namespace tablestore {
 
@@ -31,7 +30,6 @@ class UringWriteQueue : public WriteQueue {
   ~UringWriteQueue() override;
 
   void submit(std::span<WriteOp* const> ops) override;
-  void submit_flush(FlushOp& op) override;
   size_t reap(bool wait) override;
   void wake() override;
   const char* kind() const override { return "io_uring"; }
@@ -39,13 +37,13 @@ class UringWriteQueue : public WriteQueue {
  private:
   // An operation in the kernel's hands.
   struct Slot {
-    QueuedOp op;
+    WriteOp* op = nullptr;
     uint64_t offset = 0;      // of the rest
     uint64_t rest_bytes = 0;  // not yet written
     std::vector<iovec> rest;  // set once a part has been written; before that it is all of op's
   };
   struct Finished {
-    QueuedOp op;
+    WriteOp* op;
     int error;
   };
 
@@ -55,7 +53,7 @@ class UringWriteQueue : public WriteQueue {
 
   // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
   void hand_over(const std::vector<unsigned>& again);
-  unsigned take_slot(const QueuedOp& op);
+  unsigned take_slot(WriteOp& op);
   void fill_entry(unsigned slot_index);
   void enter_kernel();
   // Takes completions; true where waiting operations can now be handed over.
@@ -73,7 +71,7 @@ class UringWriteQueue : public WriteQueue {
   std::mutex mutex_;
   std::vector<Slot> slots_;
   std::vector<unsigned> free_slots_;
-  std::deque<QueuedOp> waiting_;
+  std::deque<WriteOp*> waiting_;
 
   std::atomic<bool> wake_submitted_{false};
   bool woken_ = false;  // reap()'s: a wake-up for which no blocking call has returned yet

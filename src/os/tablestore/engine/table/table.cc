@@ -26,7 +26,14 @@ Status to_status(const rocksdb::Status& s, const std::string& doing) {
   return Status(code, "table: " + doing + ": " + s.ToString());
 }
 
-rocksdb::DBOptions db_options(rocksdb::Env* env) {
+class NoLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+  void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
+};
+
+rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   rocksdb::DBOptions o;
   o.env = env;
   o.atomic_flush = true;
@@ -40,8 +47,17 @@ rocksdb::DBOptions db_options(rocksdb::Env* env) {
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
-  o.statistics = rocksdb::CreateDBStatistics();
-  o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  if (stepped) {
+    o.info_log = std::make_shared<NoLog>();
+    o.max_file_opening_threads = 1;
+    o.skip_stats_update_on_db_open = true;
+    o.skip_checking_sst_file_sizes_on_db_open = true;
+    o.stats_dump_period_sec = 0;
+    o.stats_persist_period_sec = 0;
+  } else {
+    o.statistics = rocksdb::CreateDBStatistics();
+    o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  }
   return o;
 }
 
@@ -54,6 +70,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   o.level_compaction_dynamic_level_bytes = true;
   o.level0_file_num_compaction_trigger = 4;
   o.max_bytes_for_level_base = 4 * options.memtable_bytes;
+  if (options.stepped) {
+    o.disable_auto_compactions = true;
+    o.arena_block_size = 32 << 10;
+    o.compression = rocksdb::kNoCompression;
+  }
   if (family == Family::super) o.merge_operator = make_counter_merge();
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
@@ -94,7 +115,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
                      const std::shared_ptr<rocksdb::Cache>& cache, rocksdb::Env* env,
                      std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
-  rocksdb::DBOptions base = db_options(env);
+  rocksdb::DBOptions base = db_options(env, options.stepped);
   base.create_if_missing = create;
   base.create_missing_column_families = create;
   base.error_if_exists = create;
@@ -144,7 +165,7 @@ Status Table::format(Disk& disk, const TableOptions& options) {
 
 Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options) {
   std::unique_ptr<Table> table(new Table());
-  table->settles_ = options.settles;
+  table->stepped_ = options.stepped;
   table->env_ = rocksdb::NewCompositeEnv(disk.table_fs());
   table->cache_ = rocksdb::NewLRUCache(options.cache_bytes);
   // RocksDB would make the directory before it finds that there is nothing in it.
@@ -218,7 +239,7 @@ Status Table::compact() {
 }
 
 void Table::settle() {
-  if (!settles_) return;
+  if (!stepped_) return;
   // Pausing waits for what runs.
   if (db_->PauseBackgroundWork().ok()) db_->ContinueBackgroundWork().PermitUncheckedError();
 }

@@ -25,8 +25,10 @@ struct TableOptions {
   uint64_t memtable_bytes = 64 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
-  bool settles = false;       // open(), flush() and compact() return when nothing runs in the
-                              // background any more
+  // Nothing runs in the background but what a call has asked for, and when open(), flush() and
+  // compact() return, that is done too. Without statistics, log and compression, which are most of
+  // what opening a small table takes.
+  bool stepped = false;
 };
 
 // Owns the database below table/. Thread-safe; apply() from one thread at a time.
@@ -64,7 +66,7 @@ class Table {
   Table();
   void settle();
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
-  bool settles_ = false;
+  bool stepped_ = false;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::unique_ptr<rocksdb::DB> db_;
