@@ -1,0 +1,112 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "test/objectstore/tablestore/bench/floor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "test/objectstore/tablestore/bench/payload.h"
+
+namespace store_bench {
+
+namespace {
+
+constexpr uint64_t file_bytes = 256 << 20;
+constexpr uint64_t chunk_bytes = 1 << 20;
+
+/// A file of written blocks, removed with the object.
+class WrittenFile {
+ public:
+  explicit WrittenFile(const std::string& dir) : path(dir + "/floor")
+  {
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_DIRECT | O_CLOEXEC, 0600);
+    check(fd);
+    const Payload payload(chunk_bytes);
+    for (uint64_t at = 0; at < file_bytes; at += chunk_bytes)
+      write(payload.of(at, 0, chunk_bytes), at, 0);
+    check(::fdatasync(fd));
+  }
+  ~WrittenFile()
+  {
+    ::close(fd);
+    ::unlink(path.c_str());
+  }
+
+  void write(ceph::buffer::list bl, uint64_t offset, int flags)
+  {
+    const iovec memory = {bl.front().c_str(), bl.length()};
+    check(::pwritev2(fd, &memory, 1, offset, flags));
+  }
+  void flush() { check(::fdatasync(fd)); }
+
+ private:
+  void check(ssize_t r) { require(r < 0 ? -errno : 0, path); }
+
+  const std::string path;
+  int fd;
+};
+
+template <class Write>
+PhaseResult measure(const Options& o, const std::string& name, Write write)
+{
+  const UsageMeter meter(o.dir);
+  const Payload payload(o.size);
+  Random random(o.seed);
+  PhaseResult result;
+  result.name = name;
+  result.depth = 1;
+  const uint64_t places = file_bytes / o.size;
+  const Time from = Clock::now() + duration_of(o.warmup);
+  const Time until = from + duration_of(o.seconds);
+  result.recorder.start(from);
+  bool warm = false;
+  Usage before;
+  for (Time begun = Clock::now(); begun < until;) {
+    if (!warm && begun >= from) {
+      warm = true;
+      before = meter.now();
+      begun = Clock::now();
+    }
+    write(payload.random(random(), o.size), random.below(places) * o.size);
+    const Time ended = Clock::now();
+    result.recorder.add(begun, ended, o.size);
+    begun = ended;
+  }
+  result.usage = result.usage_settled = meter.now() - before;
+  Recorder& r = result.recorder;
+  result.seconds = o.seconds;
+  r.ops.resize(duration_of(o.seconds) / Recorder::interval);
+  r.bytes.resize(r.ops.size());
+  result.operations = std::accumulate(r.ops.begin(), r.ops.end(), uint64_t(0));
+  result.payload_bytes = result.operations * o.size;
+  result.load_average = load_average();
+  return result;
+}
+
+}  // namespace
+
+std::vector<PhaseResult> measure_floor(const Options& options)
+{
+  if (options.size % Payload::block != 0)
+    throw BenchError("direct writes have multiples of 4096 bytes");
+  WrittenFile file(options.dir);
+  std::vector<PhaseResult> results;
+  results.push_back(measure(options, "write and flush",
+                            [&](ceph::buffer::list bl, uint64_t offset) {
+                              file.write(std::move(bl), offset, 0);
+                              file.flush();
+                            }));
+  results.push_back(measure(options, "write with RWF_DSYNC",
+                            [&](ceph::buffer::list bl, uint64_t offset) {
+                              file.write(std::move(bl), offset, RWF_DSYNC);
+                            }));
+  return results;
+}
+
+}  // namespace store_bench

@@ -1,0 +1,16 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// The least that a durable write takes on this file system: no store at all.
+#pragma once
+
+#include <vector>
+
+#include "test/objectstore/tablestore/bench/client.h"
+
+namespace store_bench {
+
+/// One write of --size and one flush at a time, at random places of a file in --dir that was
+/// written before; then the same with the flush asked for by the write itself.
+std::vector<PhaseResult> measure_floor(const Options& options);
+
+}  // namespace store_bench

@@ -1,0 +1,195 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// Omap: one object with a million keys (a bucket's index), and many objects with a few (CephFS's
+// small directories).
+#include <cinttypes>
+#include <cstdio>
+
+#include "test/objectstore/tablestore/bench/workloads.h"
+
+namespace store_bench {
+
+namespace {
+
+constexpr uint64_t default_big_keys = 1000000;
+constexpr uint64_t keys_per_operation = 10;
+constexpr uint64_t keys_per_range = 100;
+constexpr uint64_t value_bytes = 200;         // of an entry in a bucket's index
+constexpr uint64_t small_objects_of_big_keys = 10;   // 100 K objects with the default
+constexpr uint64_t big_object = uint64_t(1) << 41;
+
+/// Keys come in random order: `i` of a permutation of 0..2^n-1 would do; a hash is as good.
+std::string key_of(uint64_t i)
+{
+  char key[40];
+  std::snprintf(key, sizeof(key), "entry_%016" PRIx64 ".%08" PRIx64, mix(i), i);
+  return key;
+}
+
+std::map<std::string, ceph::buffer::list> rows_of(Bench& bench, uint64_t first)
+{
+  std::map<std::string, ceph::buffer::list> rows;
+  for (uint64_t i = first; i < first + keys_per_operation; ++i)
+    rows[key_of(i)] = bench.payload.random(i, value_bytes);
+  return rows;
+}
+
+/// The big object is in the first shard's first group; the others have nothing to do with it.
+bool has_big_object(Shard& shard)
+{
+  return shard.index == 0;
+}
+
+Place big_place(Shard& shard)
+{
+  return {shard.place(0).pg, big_object};
+}
+
+void insert_big(Bench& bench, uint64_t keys)
+{
+  bench.client.prepare({.name = "big object",
+                        .make = [&](Shard& shard, Operation& op) {
+                          if (!has_big_object(shard) || shard.next++ > 0)
+                            return false;
+                          add_new_object(bench, op, big_place(shard), 0);
+                          return true;
+                        }});
+  bench.measure(bench.whole("big insert", [&](Shard& shard, Operation& op) {
+    if (!has_big_object(shard) || shard.next >= keys)
+      return false;
+    const Place place = big_place(shard);
+    const auto rows = rows_of(bench, shard.next);
+    shard.next += keys_per_operation;
+    op.pg = place.pg;
+    op.payload_bytes = keys_per_operation * value_bytes;
+    op.transaction.omap_setkeys(op.pg->cid(), place.oid(), rows);
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+}
+
+/// From a random key on. All shards read the one object.
+void iterate_big(Bench& bench, const std::string& name)
+{
+  PlacementGroup& pg = bench.client.group(0);
+  const ghobject_t oid = pg.object(big_object);
+  bench.measure(bench.timed(name, [&](Shard& shard, Operation& op) {
+    char start[32];
+    std::snprintf(start, sizeof(start), "entry_%016" PRIx64, shard.random());
+    uint64_t left = keys_per_range;
+    const int r = shard.store().omap_iterate(
+        pg.handle(), oid, ObjectStore::omap_iter_seek_t{start},
+        [&left](std::string_view, std::string_view) {
+          return --left == 0 ? ObjectStore::omap_iter_ret_t::STOP
+                             : ObjectStore::omap_iter_ret_t::NEXT;
+        });
+    if (r < 0)
+      wrong_answer("omap_iterate gave " + std::to_string(r));
+    op.done = true;
+    return true;
+  }));
+}
+
+void remove_big(Bench& bench, uint64_t keys)
+{
+  bench.measure(bench.whole("big remove", [&](Shard& shard, Operation& op) {
+    if (!has_big_object(shard) || shard.next >= keys / 2)
+      return false;
+    std::set<std::string> names;
+    for (uint64_t i = 0; i < keys_per_operation; ++i)
+      names.insert(key_of(shard.next++));
+    const Place place = big_place(shard);
+    op.pg = place.pg;
+    op.transaction.omap_rmkeys(op.pg->cid(), place.oid(), names);
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+  bench.measure(bench.whole("big remove range", [&](Shard& shard, Operation& op) {
+    if (!has_big_object(shard) || shard.next++ > 0)
+      return false;
+    const Place place = big_place(shard);
+    op.pg = place.pg;
+    op.transaction.omap_rmkeyrange(op.pg->cid(), place.oid(), "entry_", "entry_z");
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+}
+
+void insert_small(Bench& bench, uint64_t per_group)
+{
+  bench.measure(bench.whole("small insert", [&](Shard& shard, Operation& op) {
+    if (shard.next == per_group * shard.group_count())
+      return false;
+    const Place place = shard.place(shard.next++);
+    look_up(shard, place);
+    add_new_object(bench, op, place, 0);
+    op.payload_bytes = keys_per_operation * value_bytes;
+    op.transaction.omap_setkeys(op.pg->cid(), place.oid(),
+                                rows_of(bench, place.number * keys_per_operation));
+    return true;
+  }));
+}
+
+void get_small(Bench& bench, uint64_t per_group, const std::string& name)
+{
+  bench.measure(bench.timed(name, [&](Shard& shard, Operation& op) {
+    const Place place = shard.random_place(per_group);
+    ceph::buffer::list header;
+    std::map<std::string, ceph::buffer::list> rows;
+    if (shard.store().omap_get(place.pg->handle(), place.oid(), &header, &rows) < 0 ||
+        rows.size() != keys_per_operation)
+      wrong_answer("omap_get found " + std::to_string(rows.size()) + " keys");
+    op.done = true;
+    return true;
+  }));
+}
+
+void update_small(Bench& bench, uint64_t per_group)
+{
+  bench.measure(bench.timed("small update", [&](Shard& shard, Operation& op) {
+    const Place place = shard.random_place(per_group);
+    const uint64_t first = place.number * keys_per_operation;
+    op.pg = place.pg;
+    op.payload_bytes = value_bytes;
+    op.transaction.omap_setkeys(op.pg->cid(), place.oid(),
+                                {{key_of(first + shard.random.below(keys_per_operation)),
+                                  bench.payload.random(shard.random(), value_bytes)}});
+    op.pg->add_attributes(op.transaction, place.oid());
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+}
+
+void remove_small(Bench& bench, uint64_t per_group)
+{
+  bench.measure(bench.whole("small remove", [&](Shard& shard, Operation& op) {
+    if (shard.next == per_group * shard.group_count())
+      return false;
+    const Place place = shard.place(shard.next++);
+    op.pg = place.pg;
+    op.transaction.remove(op.pg->cid(), place.oid());
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+}
+
+}  // namespace
+
+/// --objects: the number of keys, of the one object and of all small ones together.
+void run_omap(Bench& bench)
+{
+  const uint64_t keys = bench.options.objects ? bench.options.objects : default_big_keys;
+  const uint64_t per_group = bench.per_group(keys / small_objects_of_big_keys);
+  insert_big(bench, keys);
+  insert_small(bench, per_group);
+  iterate_big(bench, "big range hot");
+  get_small(bench, per_group, "small get hot");
+  bench.remount_cold();
+  iterate_big(bench, "big range cold");
+  get_small(bench, per_group, "small get cold");
+  update_small(bench, per_group);
+  remove_small(bench, per_group);
+  remove_big(bench, keys);
+}
+
+}  // namespace store_bench

@@ -1,0 +1,49 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// Reads. They are synchronous in the ObjectStore interface: each in flight has a thread.
+#include <algorithm>
+
+#include "test/objectstore/tablestore/bench/workloads.h"
+
+namespace store_bench {
+
+namespace {
+
+constexpr uint64_t hot_bytes = 128 << 20;    // fits in every store's cache
+constexpr uint64_t cold_bytes = uint64_t(1) << 30;
+
+}  // namespace
+
+/// A hot read finds everything in memory: all was read once before. A cold one finds nothing; as
+/// long as few places are read twice, it stays so.
+void run_read(Bench& bench)
+{
+  const Options& o = bench.options;
+  const uint64_t wanted = (o.cold ? cold_bytes : hot_bytes) / o.object_size;
+  const uint64_t per_group = bench.per_group(o.objects ? o.objects : wanted);
+  bench.populate(per_group, o.object_size);
+  bench.remount_cold();
+  if (!o.cold) {
+    bench.client.prepare(bench.whole("read once", [&](Shard& shard, Operation& op) {
+      if (shard.next == per_group * shard.group_count())
+        return false;
+      read_object(bench, shard, op, shard.place(shard.next++), 0, o.object_size, true);
+      return true;
+    }));
+  }
+  const uint64_t places_per_object = o.object_size / o.size;
+  Phase phase = bench.timed(o.cold ? "read cold" : "read hot", [&](Shard& shard, Operation& op) {
+    read_object(bench, shard, op, shard.random_place(per_group),
+                shard.random.below(places_per_object) * o.size, o.size, true);
+    return true;
+  });
+  phase.max_bytes = UINT64_MAX;
+  if (o.cold) {
+    // Half of all places, so that three of four are read for the first time.
+    phase.warmup = 0;
+    phase.max_bytes = per_group * o.pgs * o.object_size / 2;
+  }
+  bench.measure(phase);
+}
+
+}  // namespace store_bench

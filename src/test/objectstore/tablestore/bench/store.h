@@ -1,0 +1,66 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// The object store that is measured, whichever it is.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "include/common_fwd.h"
+#include "os/ObjectStore.h"
+
+namespace ceph {
+class Formatter;
+}
+
+namespace store_bench {
+
+/// Where something the benchmark needs fails, with what to do about it.
+struct BenchError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// 0 or more, else a BenchError that names what failed.
+int require(int r, const std::string& what);
+
+/// Owns the store. Main thread, but for os().
+class Store {
+ public:
+  /// Makes (unless `existing`) and mounts it.
+  Store(CephContext* cct, const std::string& type, const std::string& dir, bool existing);
+  ~Store();
+
+  ObjectStore& os() { return *store; }
+  const std::string& type() const { return store_type; }
+  const std::string& directory() const { return dir; }
+  /// Of the mount in the constructor or the last remount().
+  double mount_seconds() const { return seconds_to_mount; }
+
+  void umount();
+  /// umount, the machine's page cache dropped, mount: nothing is cached.
+  void remount_cold();
+  /// Waits until the store's work in the background does not write any more.
+  void settle();
+
+  /// All numbers that the store counts, by "section.name"; time averages as name.sum (in seconds)
+  /// and name.count.
+  std::map<std::string, double> counters();
+  /// Bytes that the files occupy and what statfs says.
+  void dump_space(ceph::Formatter& f);
+  /// Bytes that statfs calls used.
+  uint64_t used_bytes();
+  uint64_t total_bytes();
+
+ private:
+  void create();
+  void mount();
+
+  CephContext* const cct;
+  const std::string store_type;
+  const std::string dir;
+  std::unique_ptr<ObjectStore> store;
+  double seconds_to_mount = 0;
+};
+
+}  // namespace store_bench
