@@ -185,24 +185,32 @@ TEST_P(WriteQueueTest, ManyThreadsSubmitWhileOneReaps) {
   }
 }
 
-// A request is bound to the thread that submitted it; of many writes that make the file grow, most
-// are still to be started when that thread ends.
+// A request is bound to the thread that submitted it. While another thread makes the file grow, the
+// writes wait for it, and most are still to be started when the thread that submitted them ends.
 TEST_P(WriteQueueTest, WhatAThreadThatEndsHasSubmittedIsStillDone) {
-  constexpr size_t rounds = 4, count = 100;
+  constexpr size_t rounds = 4, count = 64, far = 1024;
+  BlockMemory zeros(8 << 20);
+  std::memset(zeros.data(), 0, zeros.size());
   for (size_t i = 0; i < rounds; ++i) {
     std::vector<std::unique_ptr<TestWrite>> writes;
+    std::vector<WriteOp*> ops;
     for (size_t n = 0; n < count; ++n) {
-      const uint64_t block = i * count + n;
-      writes.push_back(
-          std::make_unique<TestWrite>(*file, block, 1, static_cast<uint8_t>(block % 251)));
+      writes.push_back(std::make_unique<TestWrite>(*file, n, 1, static_cast<uint8_t>(i + n + 1)));
+      ops.push_back(&writes.back()->op);
     }
-    std::thread([&] {
-      for (const auto& write : writes) submit(*write);
-    }).join();
+    std::atomic<bool> grows{false};
+    std::thread grower([&] {
+      grows = true;
+      grows.notify_one();
+      EXPECT_TRUE(file->write((far + i * 2048) * block_bytes, zeros.span()).ok());
+    });
+    grows.wait(false);
+    std::thread([&] { queue->submit(ops); }).join();
     reap_until(count);
+    grower.join();
     for (size_t n = 0; n < count; ++n) {
       ASSERT_EQ(writes[n]->error, 0);
-      ASSERT_EQ(value_at(i * count + n), (i * count + n) % 251);
+      ASSERT_EQ(value_at(n), i + n + 1);
     }
   }
 }
