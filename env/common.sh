@@ -67,8 +67,11 @@ scratch=   # a directory of the running test's
 remove_scratch() { [ -z "$scratch" ] || rm -rf --one-file-system "$scratch"; scratch=; }
 
 current_step= step_pid= progress_pid=
+background_pids=()   # of suites that run beside others; each leads its process group
 interrupted() {
+  local pid
   trap - INT TERM HUP
+  for pid in "${background_pids[@]}"; do end_group "$pid"; done
   end_group "$step_pid"
   end_group "$progress_pid"
   remove_scratch
