@@ -1,0 +1,220 @@
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "test/tablestore/powercut/campaign.h"
+#include "test/tablestore/powercut/lineage.h"
+
+namespace tablestore::powercut {
+
+namespace {
+
+constexpr uint64_t disk_bytes = 512 << 20;
+constexpr unsigned cuts_while_judging = 3;  // one after the other
+
+// A moment at which the power goes.
+struct Cut {
+  Fate fate;
+  uint64_t seed;
+  // From then on:
+  std::atomic<bool> taken{false};
+  std::optional<Image> image;
+  Evidence evidence;
+  uint64_t unflushed = 0;
+};
+
+// One store on one file system.
+class Story {
+ public:
+  Story(const CampaignOptions& options, FileSystem fs, DiskServer& server, uint64_t seed,
+        Tally* tally)
+      : options_(options),
+        fs_(fs),
+        server_(server),
+        random_(seed),
+        tally_(tally),
+        store_(options.dir + "/live", options.dir, random_(), tally) {}
+
+  void run(const Image& fresh);
+
+ private:
+  std::shared_ptr<CutDisk> make_disk(Image image);
+  Mounted mount(const std::shared_ptr<CutDisk>& disk, const std::string& name);
+  void insert(Image image);
+  void count_requests(const CutDisk& disk);
+
+  std::shared_ptr<Cut> arm(CutDisk& disk, std::function<Evidence()> evidence);
+  std::shared_ptr<Cut> cut_while_it_lives();
+  void judge(const Cut& cut, unsigned depth);
+  void keep(const Cut& cut) const;
+  void end_life(const std::shared_ptr<Cut>& last);
+
+  const CampaignOptions& options_;
+  const FileSystem fs_;
+  DiskServer& server_;
+  Random random_;
+  Tally* const tally_;
+  std::shared_ptr<CutDisk> disk_;
+  std::optional<Mounted> mounted_;
+  Lineage store_;  // last: its process ends before the file system goes
+};
+
+std::shared_ptr<CutDisk> Story::make_disk(Image image) {
+  CutDiskOptions o{.sector_bytes = options_.sector_bytes, .seed = random_()};
+  if (random_() % 2) o.slow_write_us = 300;
+  if (random_() % 2) o.slow_flush_us = 3000;
+  return std::make_shared<CutDisk>(std::move(image), o);
+}
+
+Mounted Story::mount(const std::shared_ptr<CutDisk>& disk, const std::string& name) {
+  const std::string dir = options_.dir + "/" + name;
+  std::filesystem::create_directory(dir);
+  auto device = LoopDevice::attach(server_.add(disk));
+  if (!device.ok()) throw Failure{device.status().what()};
+  auto mounted = Mounted::mount(fs_, device.take(), dir);
+  if (!mounted.ok()) throw Failure{mounted.status().what()};
+  return mounted.take();
+}
+
+// The disk of the store that lives.
+void Story::insert(Image image) {
+  mounted_.reset();
+  if (disk_) count_requests(*disk_);
+  disk_ = make_disk(std::move(image));
+  mounted_.emplace(mount(disk_, "live"));
+}
+
+void Story::count_requests(const CutDisk& disk) {
+  const CutDiskCounts c = disk.counts();
+  tally_->requests += c.reads + c.writes + c.flushes;
+}
+
+// Lets the power go some requests from now.
+std::shared_ptr<Cut> Story::arm(CutDisk& disk, std::function<Evidence()> evidence) {
+  auto cut = std::make_shared<Cut>();
+  cut->fate = Fate(random_() % fates);
+  cut->seed = random_();
+  const uint64_t requests = random_() % (uint64_t(1) << (1 + random_() % 11));
+  disk.at_request(requests, [cut, evidence = std::move(evidence)](CutDisk& d) {
+    // In this order: what was acknowledged by now is durable by now.
+    cut->evidence = evidence();
+    cut->unflushed = d.unflushed_writes();
+    Random random(cut->seed);
+    cut->image = d.cut(cut->fate, random);
+    cut->taken = true;
+  });
+  return cut;
+}
+
+// None where the store is idle.
+std::shared_ptr<Cut> Story::cut_while_it_lives() {
+  auto cut = arm(*disk_, [this] { return store_.evidence(); });
+  for (int milliseconds = 0; !cut->taken && milliseconds < 5000; ++milliseconds) {
+    store_.check_alive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  disk_->cancel();
+  return cut->taken ? cut : nullptr;
+}
+
+void Story::keep(const Cut& cut) const {
+  const std::string image = options_.dir + "/failed.img";
+  const std::string journal = options_.dir + "/failed.journal";
+  if (!cut.image->save(image.c_str()) || !cut.evidence.journal->save(journal.c_str()))
+    throw Failure{"the disk cannot be kept in " + options_.dir};
+}
+
+// Mounts what a cut has left, which replays the file system's journal, and opens the store; now
+// and then the power goes meanwhile, too.
+void Story::judge(const Cut& cut, unsigned depth) {
+  const auto disk = make_disk(*cut.image);
+  std::shared_ptr<Cut> again;
+  if (depth < cuts_while_judging && random_() % 3 == 0)
+    again = arm(*disk, [e = cut.evidence] { return e; });
+  try {
+    const Mounted mounted = mount(disk, "judged");
+    store_.judge(mounted.dir(), cut.evidence);
+  } catch (const Failure& f) {
+    keep(cut);
+    throw Failure{"power cut, fate \"" + std::string(fate_name(cut.fate)) + "\" of " +
+                  std::to_string(cut.unflushed) + " writes that were not flushed" +
+                  (depth ? ", while judging what another had left" : "") + ": " + f.what};
+  }
+  disk->cancel();
+  count_requests(*disk);
+  ++tally_->cuts;
+  tally_->cuts_opening += cut.evidence.opening || depth > 0;
+  tally_->unflushed += cut.unflushed;
+  if (again && again->taken) judge(*again, depth + 1);
+}
+
+void Story::end_life(const std::shared_ptr<Cut>& last) {
+  const uint64_t how = random_() % 10;
+  if (how < 6 && last) {
+    store_.lose_power(last->evidence);
+    return insert(*last->image);
+  }
+  if (how == 9)
+    store_.end_in_order();
+  else
+    store_.kill();
+  if (how < 8) return;  // the file system notices nothing
+  mounted_.reset();
+  mounted_.emplace(mount(disk_, "live"));
+}
+
+void Story::run(const Image& fresh) {
+  insert(fresh);
+  store_.make();
+  for (uint64_t lives = 2 + random_() % 4; lives > 0; --lives) {
+    store_.start();
+    if (random_() % 4) store_.wait_until_begun();
+    std::shared_ptr<Cut> last;
+    for (uint64_t cuts = 1 + random_() % 8; cuts > 0; --cuts) {
+      auto cut = cut_while_it_lives();
+      if (!cut) break;
+      last = cut;
+      // So that the order of what it had submitted is known.
+      store_.wait_until_durable();
+      store_.pause();
+      judge(*cut, 0);
+      store_.go_on();
+    }
+    end_life(last);
+  }
+  store_.judge_now();
+  count_requests(*disk_);
+}
+
+Image make_fresh(FileSystem fs, DiskServer& server) {
+  const auto disk = std::make_shared<CutDisk>(Image(disk_bytes), CutDiskOptions());
+  {
+    const auto device = LoopDevice::attach(server.add(disk));
+    if (!device.ok()) throw Failure{device.status().what()};
+    const Status s = make_file_system(fs, *device);
+    if (!s.ok()) throw Failure{s.what()};
+  }
+  Random random;
+  return disk->cut(Fate::all, random);
+}
+
+}  // namespace
+
+std::string run_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server,
+                     Tally* tally) {
+  uint64_t seed = options.seed;
+  try {
+    for (const Image fresh = make_fresh(fs, server);; ++seed) {
+      ++tally->stores;
+      Story(options, fs, server, seed, tally).run(fresh);
+      if (options.enough(*tally)) return {};
+      options.progress(*tally);
+    }
+  } catch (const Failure& f) {
+    return "seed " + std::to_string(seed) + ": " + f.what;
+  }
+}
+
+}  // namespace tablestore::powercut

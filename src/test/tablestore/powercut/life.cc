@@ -1,0 +1,145 @@
+#include "test/tablestore/powercut/life.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/engine/stepping.h"
+#include "test/tablestore/powercut/writer.h"
+
+namespace tablestore::powercut {
+
+namespace {
+
+constexpr uint64_t mib = 1 << 20;
+
+std::atomic<bool> orderly_end{false};
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "FAILED %s\n", what.c_str());
+  std::fflush(stderr);
+  std::_Exit(1);
+}
+
+void check(const Status& status, const char* doing) {
+  if (!status.ok()) fail(std::string(doing) + ": " + status.what());
+}
+
+std::unique_ptr<Disk> open_disk(const LifeOptions& options) {
+  FileDiskOptions o;
+  o.io_uring = options.shape % 4 != 3;
+  o.lock_wait_ms = 60'000;  // a life that was killed may have I/O in flight
+  auto disk = open_file_disk(options.dir, o);
+  check(disk.status(), "the directory");
+  return disk.take();
+}
+
+// Small, so that the log wraps, containers come and go, and the table is flushed, all the time.
+EngineOptions engine_options(const LifeOptions& options) {
+  sim::Random random(options.shape);
+  auto one_of = [&](std::initializer_list<uint64_t> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  EngineOptions o;
+  o.store_uuid = "power-cut-store!";
+  o.log_bytes = one_of({2, 4, 8}) * mib;
+  o.segment_bytes = one_of({1, 2}) * mib;
+  if (o.log_bytes < 2 * o.segment_bytes) o.segment_bytes = mib;
+  o.container_bytes = one_of({4, 8}) * mib;
+  o.capacity_bytes = one_of({48, 80}) * mib;
+  o.memtable_bytes = one_of({256 << 10, 1 << 20, 64 << 20});
+  o.table_cache_bytes = 4 * mib;
+  o.prepare_bytes_per_second = one_of({0, 4, 200}) * mib;
+  o.punch_bytes_per_second = one_of({0, 200, 200}) * mib;
+  o.prepare_ahead_bytes = one_of({256 << 10, 1 << 20, 4 << 20});
+  o.group_bytes_max = one_of({64 << 10, 512 << 10, 4 << 20});
+  o.small_data_bytes = one_of({16 << 10, 256 << 10});
+  o.quiet_steps = 2;
+  return o;
+}
+
+std::unique_ptr<Engine> open_engine(Disk& disk, const LifeOptions& options) {
+  EngineOptions o = engine_options(options);
+  o.reporter.fatal = [](const std::string& why) { fail("fatal: " + why); };
+  o.reporter.log = [](Reporter::Level level, const std::string& line) {
+    if (level <= Reporter::Level::warning) std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  auto engine = Engine::open(disk, std::move(o));
+  if (!engine.ok()) fail("the store does not open: " + engine.status().what());
+  return engine.take();
+}
+
+// What an engine does of its own accord, now and then, more often.
+void disturb(Engine& engine, sim::Random& random) {
+  EngineStepper background(engine);
+  switch (random() % 12) {
+    case 0: check(engine.checkpoint(), "checkpoint"); return;
+    case 1:
+      if (random() % 4 == 0) check(engine.compact(), "compaction");
+      return;
+    case 2: engine.drain(); return;
+    case 3:
+      if (engine.counters().prepared_bytes) check(background.prepare().status(), "preparing");
+      return;
+    case 4:
+    case 5:
+    case 6: check(background.shrink().status(), "shrinking"); return;
+    default: return;
+  }
+}
+
+// Several writers at once, until the orderly end, or until the journal is full: then it is only
+// disturbed.
+void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t seed) {
+  sim::Random random(seed);
+  const unsigned writers = 1 + unsigned(random() % max_writers);
+  std::vector<std::thread> threads;
+  std::atomic<bool> full{false};
+  for (unsigned w = 0; w < writers; ++w)
+    threads.emplace_back([&, w] {
+      Writer writer(engine, journal, w, seed, begin);
+      for (uint64_t n = 1; !orderly_end && !full; ++n) {
+        if (!writer.write()) full = true;
+        if (n % 16 == 0)
+          if (const std::string d = writer.read(); !d.empty()) fail("of a running store: " + d);
+      }
+      engine.drain();  // its transactions refer to it
+    });
+  while (!orderly_end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+    disturb(engine, random);
+  }
+  for (auto& t : threads) t.join();
+}
+
+}  // namespace
+
+int make_store(const LifeOptions& options) {
+  auto disk = open_disk(options);
+  check(Engine::format(*disk, engine_options(options)), "mkfs");
+  return lived;
+}
+
+int live(const LifeOptions& options) {
+  std::signal(SIGTERM, [](int) { orderly_end = true; });
+  auto previous = Journal::map(options.previous_fd);
+  check(previous.status(), "the journal of the life before");
+  auto disk = open_disk(options);
+  auto engine = open_engine(*disk, options);
+  sim::State state;
+  uint64_t lsn = 0;
+  const std::string d = judge(*engine, **previous, options.acknowledged, &state, &lsn);
+  if (!d.empty()) fail(d);
+  if (options.journal_fd < 0) return lived;
+  auto journal = Journal::map(options.journal_fd);
+  check(journal.status(), "the journal");
+  (*journal)->begin(state, lsn);
+  write(*engine, **journal, state, options.seed);
+  engine->drain();
+  check(engine->close(), "close");
+  return lived;
+}
+
+}  // namespace tablestore::powercut

@@ -1,0 +1,173 @@
+// ./run powercut: kill -9, and power cuts below a real XFS and a real ext4.
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "test/tablestore/powercut/campaign.h"
+#include "test/tablestore/powercut/life.h"
+
+namespace {
+
+using namespace tablestore::powercut;
+
+constexpr char usage[] =
+    "Usage: tablestore_powercut --dir D [--fs ext4|xfs|both] [--seed N] [--cuts N] [--kills N]\n"
+    "                           [--minutes M] [--sector BYTES]\n"
+    "\n"
+    "Processes write to a store on a real file system, and die. The file system is on a disk that\n"
+    "loses what it was not made to flush; what is found afterwards is compared with what was\n"
+    "acknowledged.\n"
+    "  --dir D           an empty directory for scratch files; kill -9 happens on its file system\n"
+    "  --fs FS           below which the power is cut (default: both)\n"
+    "  --cuts N          power cuts per file system (default 200)\n"
+    "  --kills N         of processes that write to --dir (default 0)\n"
+    "  --minutes M       per file system, and for the kills; then --cuts and --kills do not count\n"
+    "  --seed N          of the first store; the same seed makes the same store and transactions,\n"
+    "                    but not the same moments\n"
+    "  --sector BYTES    what a power cut never tears (default 512)\n";
+
+struct Arguments {
+  CampaignOptions campaign;
+  std::string fs = "both";
+  uint64_t cuts = 200;
+  uint64_t kills = 0;
+  double minutes = 0;
+  LifeOptions life;  // of a child
+};
+
+[[noreturn]] void wrong_usage(const std::string& what) {
+  std::fprintf(stderr, "tablestore_powercut: %s\n%s", what.c_str(), usage);
+  std::exit(2);
+}
+
+Arguments parse(int argc, char** argv, int first) {
+  Arguments a;
+  for (int i = first; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--help" || word == "-h") {
+      std::fputs(usage, stdout);
+      std::exit(0);
+    }
+    if (++i == argc) wrong_usage(word + " needs a value");
+    const std::string value = argv[i];
+    const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
+    if (word == "--dir") a.campaign.dir = a.life.dir = value;
+    else if (word == "--fs") a.fs = value;
+    else if (word == "--seed") a.campaign.seed = a.life.seed = number;
+    else if (word == "--cuts") a.cuts = number;
+    else if (word == "--kills") a.kills = number;
+    else if (word == "--minutes") a.minutes = std::atof(value.c_str());
+    else if (word == "--sector") a.campaign.sector_bytes = number;
+    else if (word == "--shape") a.life.shape = number;
+    else if (word == "--acknowledged") a.life.acknowledged = number;
+    else if (word == "--previous") a.life.previous_fd = int(number);
+    else if (word == "--journal") a.life.journal_fd = int(number);
+    else wrong_usage("unknown argument " + word);
+  }
+  if (a.campaign.dir.empty()) wrong_usage("--dir is needed");
+  if (a.fs != "ext4" && a.fs != "xfs" && a.fs != "both") wrong_usage("--fs is ext4, xfs or both");
+  return a;
+}
+
+void print(const char* name, const Tally& t, double seconds) {
+  std::printf("%s: %llu power cuts (%llu while mounting or opening; %.1f writes not flushed each), "
+              "%llu kills -9 (%llu while opening), %llu orderly ends; %llu stores, %llu lives, "
+              "%llu transactions acknowledged, %llu requests to disks; %.0f s\n",
+              name, (unsigned long long)t.cuts, (unsigned long long)t.cuts_opening,
+              t.cuts ? double(t.unflushed) / double(t.cuts) : 0.0, (unsigned long long)t.kills,
+              (unsigned long long)t.kills_opening, (unsigned long long)t.ends,
+              (unsigned long long)t.stores, (unsigned long long)t.lives,
+              (unsigned long long)t.transactions, (unsigned long long)t.requests, seconds);
+  std::fflush(stdout);
+}
+
+// What makes power cuts impossible here; empty: nothing.
+std::string obstacle() {
+  // Nothing of ours is mounted anywhere else, and all of it goes with this process. EINVAL: in a
+  // changed root, whose mounts are private already.
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      (::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 && errno != EINVAL))
+    return std::string("no mount namespace of its own: ") + std::strerror(errno);
+  for (const char* device : {"/dev/fuse", "/dev/loop-control"})
+    if (::access(device, R_OK | W_OK) != 0)
+      return std::string(device) + ": " + std::strerror(errno);
+  return {};
+}
+
+// Runs one campaign; returns whether it was clean.
+template <typename Campaign>
+bool run(const char* name, const Arguments& a, Campaign campaign) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  double reported = 0;
+  CampaignOptions options = a.campaign;
+  options.progress = [&](const Tally& t) {
+    if (seconds() - reported < 60) return;
+    reported = seconds();
+    print(name, t, reported);
+  };
+  Tally tally;
+  const std::string failure = campaign(options, seconds, &tally);
+  print(name, tally, seconds());
+  if (!failure.empty())
+    std::printf("FAILED %s, %s\n", name, failure.c_str());
+  return failure.empty();
+}
+
+bool cut_power(const Arguments& a, FileSystem fs, DiskServer& server) {
+  return run(name_of(fs), a, [&](CampaignOptions options, auto seconds, Tally* tally) {
+    options.enough = [&](const Tally& t) {
+      return a.minutes > 0 ? seconds() >= a.minutes * 60 : t.cuts >= a.cuts;
+    };
+    return run_cuts(options, fs, server, tally);
+  });
+}
+
+bool kill_processes(const Arguments& a) {
+  return run("kill -9", a, [&](CampaignOptions options, auto seconds, Tally* tally) {
+    options.enough = [&](const Tally& t) {
+      return a.minutes > 0 ? seconds() >= a.minutes * 60 : t.kills >= a.kills;
+    };
+    return run_kills(options, tally);
+  });
+}
+
+int run_all(const Arguments& a) {
+  if (a.kills > 0 && !kill_processes(a)) return 1;
+  if (a.cuts == 0) return 0;
+  if (const std::string why = obstacle(); !why.empty()) {
+    std::printf("SKIPPED power cuts: %s\n", why.c_str());
+    return 0;
+  }
+  const std::string disks = a.campaign.dir + "/disks";
+  std::filesystem::create_directories(disks);
+  auto server = DiskServer::start(disks);
+  if (!server.ok()) {
+    std::printf("SKIPPED power cuts: %s\n", server.status().what().c_str());
+    return 0;
+  }
+  bool clean = true;
+  for (const FileSystem fs : {FileSystem::ext4, FileSystem::xfs})
+    if (clean && (a.fs == "both" || a.fs == name_of(fs))) clean = cut_power(a, fs, **server);
+  return clean ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "make") return make_store(parse(argc, argv, 2).life);
+  if (what == "live" || what == "judge") return live(parse(argc, argv, 2).life);
+  return run_all(parse(argc, argv, 1));
+}
