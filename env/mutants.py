@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Does the simulator find bugs? Breaks the engine on purpose, one way at a time.
 
-    python3 env/mutants.py [--minutes M] [NAME ...]
+    python3 env/mutants.py [--minutes M] [--powercut] [NAME ...]
 
 Each mutant is a change of the engine's source that a tired programmer could make. It is compiled
-in place of the file that it changes, linked with the simulator, and must make it fail. Runs inside
-the environment, where the simulator has been built (BUILD, the first line below); ends with a line
-of counts in the format of the other suites: every mutant is a test.
+in place of the file that it changes, linked with the simulator, and must make it fail; or, with
+--powercut, some of them with the program that cuts the power below real file systems, each of
+which must show it. Runs inside the environment, where these programs have been built (BUILD, the
+first line below); ends with a line of counts in the format of the other suites: every mutant is a
+test.
 """
 import argparse
 import shutil
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "src/os/tablestore/engine"
 BUILD = Path("/unit/plain")
 CEPH = Path("/ceph")
+SIMULATOR, POWERCUT = "tablestore_sim", "tablestore_powercut"
 
 
 @dataclass(frozen=True)
@@ -146,13 +149,16 @@ MUTANTS = (
             "return bytes > 0 || head_position_ > 0;")),
 )
 
+# What a power cut below a real file system must find as well: flushes that somebody forgot.
+POWERCUT_MUTANTS = ("skip_flush", "forget_first_touch")
+
 
 def run(command: list[str], log: Path) -> int:
     with log.open("a") as out:
         return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
 
 
-def compile_mutant(each: Mutant, place: Path, log: Path) -> Path:
+def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
     changed: dict[str, str] = {}
     for edit in each.edits:
         text = changed.get(edit.path) or (ENGINE / edit.path).read_text(encoding="utf-8")
@@ -168,15 +174,28 @@ def compile_mutant(each: Mutant, place: Path, log: Path) -> Path:
                  "-idirafter", f"{CEPH}/src", "-idirafter", f"{CEPH}/src/rocksdb"]
         if run(["g++", *flags, "-c", str(source), "-o", objects[-1]], log):
             raise LookupError(f"does not compile, see {log}")
-    program = place / "tablestore_sim"
+    program = place / target
     libraries = [str(BUILD / "libtablestore_sim_room.a"), str(BUILD / "libtablestore_engine.a"),
                  f"{CEPH}/build/src/rocksdb/librocksdb.a"]
     # The archive's own version of a changed file is never asked for.
-    main = BUILD / "CMakeFiles/tablestore_sim.dir/src/test/tablestore/sim/main.cc.o"
-    if run(["g++", str(main), *objects, *libraries, "-lsnappy", "-llz4", "-lz", "-luring",
-            "-lpthread", "-o", str(program)], log):
+    own = [str(o) for o in sorted((BUILD / f"CMakeFiles/{target}.dir").rglob("*.o"))]
+    fuse = ["-lfuse3"] if target == POWERCUT else []
+    if run(["g++", *own, *objects, *libraries, "-lsnappy", "-llz4", "-lz", "-luring",
+            "-lpthread", *fuse, "-o", str(program)], log):
         raise LookupError(f"does not link, see {log}")
     return program
+
+
+def caught_below(program: Path, minutes: float, log: Path) -> str:
+    """Below which file systems it is found: empty where one does not show it."""
+    for fs in ("ext4", "xfs"):
+        scratch = program.parent / fs
+        scratch.mkdir()
+        if not run([str(program), "--dir", str(scratch), "--fs", fs, "--minutes", str(minutes)],
+                   log):
+            return ""
+        shutil.rmtree(scratch)
+    return "ext4 and xfs"
 
 
 def caught_by(program: Path, minutes: float, log: Path) -> str:
@@ -192,20 +211,24 @@ def caught_by(program: Path, minutes: float, log: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="per mutant and part")
+    parser.add_argument("--powercut", action="store_true",
+                        help="below real file systems: " + ", ".join(POWERCUT_MUTANTS))
     parser.add_argument("names", nargs="*", help="only these")
     arguments = parser.parse_args()
+    default = POWERCUT_MUTANTS if arguments.powercut else [each.name for each in MUTANTS]
+    target, find = (POWERCUT, caught_below) if arguments.powercut else (SIMULATOR, caught_by)
     place = BUILD / "mutants"
     caught = survived = 0
     for each in MUTANTS:
-        if arguments.names and each.name not in arguments.names:
+        if each.name not in (arguments.names or default):
             continue
-        here = place / each.name
+        here = place / target / each.name
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir(parents=True)
         log = here / "log"
         began = time.monotonic()
         try:
-            by = caught_by(compile_mutant(each, here, log), arguments.minutes, log)
+            by = find(compile_mutant(each, here, log, target), arguments.minutes, log)
         except LookupError as error:
             by, log = "", Path(str(error))
         lines = log.read_text(errors="replace").splitlines() if by else []

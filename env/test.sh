@@ -5,12 +5,13 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | sim | mutants | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | sim | kernel | mutants | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
     osd) suite_osd "$@" ;;
     sim) suite_sim "$@" ;;
+    kernel) suite_kernel "$@" ;;
     mutants) suite_mutants "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"

@@ -1,0 +1,67 @@
+# ./run powercut and the suite kernel: the engine on real file systems; its process is killed, and
+# the power of the disk below is cut. Needs /dev/fuse, loop devices and the kernel's ext4 and XFS;
+# what is lacking is said, and skipped.
+
+build_powercut() {
+  need setup_rocksdb
+  local log=$LOGS/powercut-build.log
+  if ! in_env bash /tablestore/env/build_unit.sh plain tablestore_powercut \
+    tablestore_powercut_test >"$log" 2>&1; then
+    show_compile_error "$log"
+    die "the program that cuts the power does not build (full log: $log)"
+  fi
+}
+
+# powercut ARGS...: in an empty directory, which is kept where a store was found broken. The mounts
+# and loop devices go with the program.
+powercut() {
+  local status=0
+  scratch=$STATE/powercut.$BASHPID
+  mkdir -p "$scratch"
+  in_env /unit/plain/tablestore_powercut --dir "/state/${scratch##*/}" "$@" </dev/null || status=$?
+  if [ -e "$scratch/failed.img" ]; then
+    rm -rf --one-file-system "$STATE/powercut-failed"
+    mv "$scratch" "$STATE/powercut-failed"
+    scratch=
+    say "the disk as the power cut left it: $STATE/powercut-failed/failed.img"
+  fi
+  remove_scratch
+  return "$status"
+}
+
+run_powercut() { build_powercut; powercut "$@"; }
+
+# The disk's own tests, then a fixed number of kills, and of cuts below each file system.
+suite_kernel() {
+  build_powercut
+  run_gtest kernel /unit/plain/tablestore_powercut_test "$@"
+  [ $# = 0 ] || return 0
+  kernel_part kill-9 --cuts 0 --kills 200
+  kernel_part ext4 --fs ext4 --cuts 200
+  kernel_part xfs --fs xfs --cuts 200
+  grep -q '^SKIPPED' "$LOGS/test-kernel-xfs.log" || kernel_mutants
+}
+
+# Does it notice a flush that is missing?
+kernel_mutants() {
+  local log=$LOGS/test-kernel-mutants.log status=0
+  say "[kernel-mutants] (log: $log)"
+  in_env python3 /tablestore/env/mutants.py --powercut --minutes 3 </dev/null 2>&1 |
+    tee "$log" || status=$?
+  add_counts kernel-mutants "$status" \
+    $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
+}
+
+# One run is one test.
+kernel_part() { # NAME ARGS...
+  local name=$1 log=$LOGS/test-kernel-$1.log status=0
+  shift
+  say "[kernel-$name] (log: $log)"
+  powercut "$@" >"$log" 2>&1 || status=$?
+  tail -n 8 "$log" >&2
+  if grep -q '^SKIPPED' "$log"; then
+    skipped=$((skipped + 1))
+    return
+  fi
+  add_counts "kernel-$name" "$status" $((status == 0)) $((status != 0)) 0
+}
