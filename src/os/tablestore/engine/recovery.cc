@@ -1,7 +1,6 @@
 #include "os/tablestore/engine/recovery.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "os/tablestore/engine/commit/commit_lane.h"
 #include "os/tablestore/engine/format/crc32c.h"
@@ -22,6 +21,8 @@ class Recovery {
   Status load_checkpoint();
   Status load_allocation_rows();
   Status read_log();
+  Status check_records(const LogGroup& group) const;
+  Result<uint32_t> checksum_of(const Extent& extent);
   Result<bool> data_is_there(const LogGroup& group);
   Status judge();
   Status replay();
@@ -53,8 +54,9 @@ Status Recovery::load_checkpoint() {
   found = parts_.table.get(Family::super, engine_rows::applied(), &row);
   if (!found.ok()) return found.status();
   if (*found) {
-    if (row.size() != sizeof(applied_lsn_)) return damaged_row("applied");
-    std::memcpy(&applied_lsn_, row.data(), sizeof(applied_lsn_));
+    const auto applied = engine_rows::decode_applied(row);
+    if (!applied) return damaged_row("applied");
+    applied_lsn_ = *applied;
   }
   return load_allocation_rows();
 }
@@ -65,15 +67,32 @@ Status Recovery::load_allocation_rows() {
   ++end.back();
   auto rows = parts_.table.iterate(Family::super, begin, end);
   for (rows->seek_to_first(); rows->valid(); rows->next()) {
-    const std::string_view key = rows->key(), value = rows->value();
-    if (key.size() != begin.size() + 4 || value.size() % 8 != 1) return damaged_row("alloc");
-    uint32_t container = 0;
-    for (char c : key.substr(begin.size())) container = container << 8 | uint8_t(c);
-    BlockBitmap bitmap(uint32_t(value.size() - 1) * 8);
-    std::memcpy(bitmap.words().data(), value.data() + 1, value.size() - 1);
-    parts_.containers.allocator().load(container, bitmap);
+    const auto state = engine_rows::decode_allocation(rows->key(), rows->value());
+    if (!state) return damaged_row("alloc");
+    parts_.containers.allocator().load(state->container, state->bitmap);
   }
   return rows->status();
+}
+
+// What the rest of recovery, the allocator and the table take for granted.
+Status Recovery::check_records(const LogGroup& group) const {
+  const uint32_t container_blocks = parts_.containers.container_blocks();
+  auto possible = [&](const Extent& e) {
+    return e.container < UINT32_MAX && e.blocks > 0 &&
+           uint64_t(e.block) + e.blocks <= container_blocks;
+  };
+  for (const LogRecord& record : group.records) {
+    const bool sound =
+        rows_are_sound(record.row_count, record.rows) &&
+        std::ranges::all_of(record.writes, possible, &LoggedWrite::extent) &&
+        std::ranges::all_of(record.frees, possible);
+    if (!sound)
+      return Status(EIO, "log group at position " + std::to_string(group.header.position) + " (" +
+                             parts_.log.file(group.header.position).path() +
+                             "): it is intact, but no store writes such records; recover its "
+                             "data from replicas");
+  }
+  return {};
 }
 
 Status Recovery::read_log() {
@@ -82,6 +101,7 @@ Status Recovery::read_log() {
     auto group = reader.next();
     if (!group.ok()) return group.status();
     if (!*group) break;
+    if (auto s = check_records(**group); !s.ok()) return s;
     groups_.push_back(std::move(**group));
   }
   if (auto s = reader.expect_end(damage_window_bytes); !s.ok()) return s;
@@ -96,17 +116,30 @@ Status Recovery::read_log() {
   return {};
 }
 
+// The checksum of an extent as a LoggedWrite has it.
+Result<uint32_t> Recovery::checksum_of(const Extent& extent) {
+  BlockMemory memory(std::min(extent.blocks, largest_slot_blocks) * block_bytes);
+  std::vector<uint32_t> block_crcs;
+  for (uint32_t done = 0; done < extent.blocks;) {
+    const Extent piece{extent.container, extent.block + done,
+                       std::min(extent.blocks - done, largest_slot_blocks)};
+    const auto data = memory.span().first(piece.length_bytes());
+    if (auto s = parts_.containers.read(piece, data); !s.ok()) return s;
+    const iovec iov{data.data(), data.size()};
+    crc32c_blocks({&iov, 1}, &block_crcs);
+    done += piece.blocks;
+  }
+  return crc32c_of_blocks(block_crcs);
+}
+
 // EIO: a block cannot be read, so that nobody can say whether the group happened.
 Result<bool> Recovery::data_is_there(const LogGroup& group) {
   for (const LogRecord& record : group.records) {
     for (const LoggedWrite& w : record.writes) {
       if (!parts_.containers.exists(w.extent.container)) return false;
-      BlockMemory data(w.extent.length_bytes());
-      if (auto s = parts_.containers.read(w.extent, data.span()); !s.ok()) return s;
-      std::vector<uint32_t> block_crcs;
-      const iovec iov{data.data(), data.size()};
-      crc32c_blocks({&iov, 1}, &block_crcs);
-      if (crc32c_of_blocks(block_crcs) != w.checksum) return false;
+      auto checksum = checksum_of(w.extent);
+      if (!checksum.ok()) return checksum.status();
+      if (*checksum != w.checksum) return false;
     }
   }
   return true;
@@ -163,7 +196,9 @@ Status Recovery::replay() {
   if (auto s = allocator.finish_recovery(); !s.ok()) return s;
   for (const LogGroup& group : groups_) {
     if (group.header.transactions == 0 || group.header.last_lsn() <= applied_lsn_) continue;
-    assert(group.header.first_lsn > applied_lsn_);  // the table holds whole groups
+    if (group.header.first_lsn <= applied_lsn_)  // the table holds whole groups
+      return damaged_row("applied, which is " + std::to_string(applied_lsn_) + " in the midst of "
+                         "a log group,");
     if (auto s = replay_rows(group); !s.ok()) return s;
   }
   return {};

@@ -147,6 +147,19 @@ TEST_F(ContainersTest, WhatWasWrittenIsReadBackAlsoAfterAReopen) {
   EXPECT_EQ(usage().classes[4].unwritten_free_blocks, 1024u - 16u);
 }
 
+TEST_F(ContainersTest, BlocksThatAreNotThereCannotBeRead) {
+  open_empty();
+  const std::vector<Extent> extents = take(block_bytes);
+  ASSERT_EQ(extents.size(), 1u);
+  const uint32_t container = extents[0].container;
+  const uint32_t blocks = uint32_t(options.container_bytes / block_bytes);
+  BlockMemory memory(2 * block_bytes);
+  EXPECT_TRUE(containers->read({container, blocks - 2, 2}, memory.span()).ok());
+  EXPECT_EQ(containers->read({container, blocks - 1, 2}, memory.span()).code(), EIO);
+  EXPECT_EQ(containers->read({container, UINT32_MAX, 2}, memory.span()).code(), EIO);
+  EXPECT_EQ(containers->read({container + 1, 0, 2}, memory.span()).code(), EIO);
+}
+
 TEST_F(ContainersTest, OpenFlushesBeforeItBelievesThatAnExtentIsWritten) {
   open_empty();
   take(4096);

@@ -279,5 +279,22 @@ TEST_F(LabelTest, CopiesOfTwoStoresAreRefused) {
   expect_refused(EIO, "two different stores");
 }
 
+// With a right checksum: the log would be divided by these.
+TEST_F(LabelTest, AnImpossibleGeometryIsRefused) {
+  constexpr size_t log_bytes = 64, segment_bytes = 72, container_bytes = 80;
+  const std::pair<size_t, uint64_t> impossible[] = {
+      {segment_bytes, 0},           {segment_bytes, 4096}, {segment_bytes, 256 << 20},
+      {log_bytes, 0},               {log_bytes, 33 << 20}, {container_bytes, 0},
+      {container_bytes, 4096},      {container_bytes, uint64_t(1) << 44},
+      {container_bytes, (64 << 20) + 4096}};
+  for (const auto& [field, value] : impossible) {
+    set_bytes("");
+    ASSERT_TRUE(write_label(*disk, sample()).ok());
+    ASSERT_TRUE(read_label(*disk).ok());
+    edit([&](char* copy) { std::memcpy(copy + field, &value, sizeof(value)); });
+    expect_refused(EIO, "no store has a log of");
+  }
+}
+
 }  // namespace
 }  // namespace tablestore

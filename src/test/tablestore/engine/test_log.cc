@@ -193,6 +193,35 @@ TEST_F(LogTest, ARecordThatDoesNotFitIsAnErrorNotACrash) {
   EXPECT_EQ(records.status().code(), EIO);
 }
 
+TEST_F(LogTest, AGroupMayFillWhatIsLeftOfTheLap) {
+  LogPosition at;
+  append(at, 1, 50);
+  append(at, 1, log_bytes - 3 * block_bytes);
+  EXPECT_EQ(at.position, log_bytes - block_bytes);
+  append(at, 1, 50);
+  EXPECT_EQ(count({}), 3u);
+}
+
+TEST(LogPosition, IsReadAsItWasWritten) {
+  const LogPosition position{7 * block_bytes, 5, 3, 0x12345678};
+  const auto read = LogPosition::decode(position.encode());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->encode(), position.encode());
+}
+
+TEST(LogPosition, OnesThatNoLogHasAreDamage) {
+  const LogPosition good{block_bytes, 5, 3, 4};
+  EXPECT_TRUE(LogPosition::decode(good.encode()));
+  for (const LogPosition& bad : {LogPosition{block_bytes + 512, 5, 3, 4},
+                                 LogPosition{uint64_t(1) << 62, 5, 3, 4},
+                                 LogPosition{block_bytes, 0, 3, 4},
+                                 LogPosition{block_bytes, UINT64_MAX, 3, 4},
+                                 LogPosition{block_bytes, 5, UINT64_MAX, 4}})
+    EXPECT_FALSE(LogPosition::decode(bad.encode()));
+  EXPECT_FALSE(LogPosition::decode(good.encode().substr(1)));
+  EXPECT_FALSE(LogPosition::decode(good.encode() + "x"));
+}
+
 TEST_F(LogTest, AMissingOrShortSegmentIsNamed) {
   ring.reset();
   std::filesystem::resize_file(directory + "/log/2", segment_bytes - block_bytes);

@@ -58,6 +58,47 @@ TEST(Rows, AreReadBackByRocksDB) {
                              "merge0[i,8:12345678]");
 }
 
+std::string written(void (*write)(RowWriter&)) {
+  std::string rows;
+  RowWriter writer(rows);
+  write(writer);
+  return rows;
+}
+
+TEST(Rows, WhatRowWriterMakesIsSound) {
+  const std::string rows = written([](RowWriter& w) {
+    w.put(Family::super, "a", std::string(300, 'x'));
+    w.put(Family::omap, "", "");
+    w.erase(Family::super, "c");
+    w.erase(Family::data, "d");
+    w.erase_range(Family::super, "e", "e");
+    w.erase_range(Family::omap, "g", "h");
+    w.merge(Family::super, "i", "1234567812345678");
+  });
+  EXPECT_TRUE(rows_are_sound(7, rows));
+  EXPECT_FALSE(rows_are_sound(6, rows));
+  EXPECT_FALSE(rows_are_sound(8, rows));
+  for (size_t bytes = 0; bytes < rows.size(); ++bytes)
+    EXPECT_FALSE(rows_are_sound(7, rows.substr(0, bytes))) << bytes;
+  EXPECT_TRUE(rows_are_sound(0, ""));
+}
+
+TEST(Rows, WhatItDoesNotMakeIsNot) {
+  const std::string not_counters = written([](RowWriter& w) { w.merge(Family::super, "k", "odd"); });
+  const std::string no_merging =
+      written([](RowWriter& w) { w.merge(Family::omap, "k", "12345678"); });
+  const std::string backwards =
+      written([](RowWriter& w) { w.erase_range(Family::omap, "z", "a"); });
+  const std::string no_family =
+      written([](RowWriter& w) { w.put(Family(families), "key", "value"); });
+  const std::string endless_length = "\x01\xff\xff\xff\xff\xff\x0f" + std::string(100, 'x');
+  const std::string too_long = "\x01\xff\xff\xff\xff\x0fx";
+  const std::string of_transactions("\x0a" "1", 2);  // RocksDB's, of two phases
+  for (const std::string& rows : {not_counters, no_merging, backwards, no_family, endless_length,
+                                  too_long, of_transactions})
+    EXPECT_FALSE(rows_are_sound(1, rows));
+}
+
 TEST(Rows, ABatchIsEmptyAfterTake) {
   RowBatch batch;
   std::string rows;
@@ -88,6 +129,15 @@ TEST(CounterMerge, AddsAndKeepsTheLongerRow) {
   ASSERT_TRUE(merge->Merge("k", nullptr, a, &sum, nullptr));
   EXPECT_EQ(sum, a);
   EXPECT_FALSE(merge->Merge("k", nullptr, "odd", &sum, nullptr));
+}
+
+TEST(CounterMerge, DamagedCountersWrapAround) {
+  auto merge = std::static_pointer_cast<rocksdb::AssociativeMergeOperator>(make_counter_merge());
+  std::string sum;
+  const std::string most = counters({INT64_MAX});
+  const rocksdb::Slice existing(most);
+  ASSERT_TRUE(merge->Merge("k", &existing, counters({1}), &sum, nullptr));
+  EXPECT_EQ(sum, counters({INT64_MIN}));
 }
 
 }  // namespace

@@ -87,6 +87,11 @@ void Containers::close() { files_.close(); }
 
 Status Containers::read(const Extent& extent, std::span<std::byte> out) {
   require(out.size() == extent.length_bytes(), "a read fills its memory");
+  if (!holds(extent))
+    return Status(EIO, disk_.name() + "/containers: there are no blocks " +
+                           std::to_string(extent.block) + "~" + std::to_string(extent.blocks) +
+                           " of container " + std::to_string(extent.container) +
+                           "; what refers to them is damaged");
   return files_.file(extent.container).read(extent.offset_bytes(), out);
 }
 

@@ -74,7 +74,13 @@ class Containers {
   // The file of a container; asserts that it exists. Valid while the container has a held block.
   File& file(uint32_t container) { return files_.file(container); }
   bool exists(uint32_t container) const { return files_.exists(container); }
-  // Verified nowhere: the caller checks checksums. Extents may be parts of slots.
+  uint32_t container_blocks() const { return files_.blocks(); }
+  // Whether these blocks are there, of whatever state.
+  bool holds(const Extent& e) const {
+    return uint64_t(e.block) + e.blocks <= container_blocks() && exists(e.container);
+  }
+  // Verified nowhere: the caller checks checksums. Extents may be parts of slots. EIO where they are
+  // not there.
   Status read(const Extent& extent, std::span<std::byte> out);
 
   // One bounded step of background work each; true where there was something to do. Paced by the
@@ -93,7 +99,6 @@ class Containers {
   uint64_t file_bytes() const;
 
  private:
-  uint32_t container_blocks() const { return files_.blocks(); }
   // What containers may still take from the file system.
   Result<uint64_t> growable_bytes();
   // Of that, what turns into free blocks: punched runs restored, and whole containers.

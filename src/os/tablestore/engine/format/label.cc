@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "os/tablestore/engine/format/crc32c.h"
+#include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/io/block_memory.h"
 
 namespace tablestore {
@@ -127,6 +128,23 @@ Status check_understood(const std::string& name, const LabelBlock& block) {
   return Status();
 }
 
+// The other rooms divide by these, and take them for sizes of files.
+Status check_geometry(const std::string& name, const LabelBlock& block) {
+  constexpr uint64_t mib = 1 << 20;
+  constexpr uint64_t largest_slot_bytes = largest_slot_blocks * tablestore::block_bytes;
+  const bool log_fits = block.segment_bytes > 0 && block.segment_bytes % mib == 0 &&
+                        block.log_bytes % block.segment_bytes == 0 &&
+                        block.log_bytes / block.segment_bytes >= 2;
+  const bool containers_fit = block.container_bytes > 0 &&
+                              block.container_bytes % largest_slot_bytes == 0 &&
+                              block.container_bytes / tablestore::block_bytes < UINT32_MAX;
+  if (log_fits && containers_fit) return {};
+  return Status(EIO, name + ": no store has a log of " + std::to_string(block.log_bytes) +
+                         " bytes in segments of " + std::to_string(block.segment_bytes) +
+                         " and containers of " + std::to_string(block.container_bytes) +
+                         "; what wrote this label was faulty: recover the data from replicas");
+}
+
 LabelBlock encode(const Label& label, uint64_t sequence) {
   LabelBlock block{};
   std::memcpy(block.magic, label_magic, sizeof(label_magic));
@@ -213,6 +231,7 @@ Result<Label> read_label(Disk& disk, bool* repair_needed) {
   if (other && std::memcmp(block.store_uuid, other->store_uuid, sizeof(block.store_uuid)) != 0) {
     return Status(EIO, name + ": the two copies name two different stores");
   }
+  if (Status s = check_geometry(name, block); !s.ok()) return s;
   if (repair_needed) *repair_needed = !other || std::memcmp(&block, &*other, sizeof(block)) != 0;
   return decode(block);
 }

@@ -43,7 +43,8 @@ struct Label {
 // the name durable too. EIO, ENOSPC ...
 Status write_label(Disk& disk, const Label& label);
 
-// ENOENT: the directory has no label. EIO: both copies are damaged, or belong to two stores.
+// ENOENT: the directory has no label. EIO: both copies are damaged, or belong to two stores, or
+// the geometry is none.
 // ENOTSUP: a newer format, or features that this program does not know; the line says which.
 // `repair_needed` (may be null): one copy was damaged or older than the other, and write_label() of
 // the result would mend it.

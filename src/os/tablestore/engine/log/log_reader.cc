@@ -24,6 +24,11 @@ std::optional<LogPosition> LogPosition::decode(std::string_view row) {
   std::memcpy(&p.next_lsn, row.data() + 8, 8);
   std::memcpy(&p.epoch, row.data() + 16, 8);
   std::memcpy(&p.previous_crc, row.data() + 24, 4);
+  // No store lives to see these; below them, nothing that is added to them overflows.
+  constexpr uint64_t limit = uint64_t(1) << 62;
+  if (p.position % block_bytes != 0 || p.position >= limit || p.next_lsn == 0 ||
+      p.next_lsn >= limit || p.epoch >= limit)
+    return std::nullopt;
   return p;
 }
 
@@ -32,7 +37,9 @@ Result<bool> LogReader::read_group(uint64_t position, LogGroup* group) {
   BlockMemory first(block_bytes);
   if (auto s = ring_.read(position, first.span()); !s.ok()) return s;
   const auto header = parse_header(first.span(), uuid_, position);
-  if (!header || header->total_bytes() > ring_.capacity_bytes()) return false;
+  // No group reaches into the lap after: recovery would need what it overwrites.
+  if (!header || header->total_bytes() > start_position_ + ring_.capacity_bytes() - position)
+    return false;
   BlockMemory memory(header->total_bytes());
   std::memcpy(memory.data(), first.data(), block_bytes);
   if (auto s = ring_.read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())

@@ -17,6 +17,7 @@ struct LogPosition {
   uint32_t previous_crc = 0;
 
   std::string encode() const;
+  // nullopt: bytes that encode() never makes, of a position that a log has.
   static std::optional<LogPosition> decode(std::string_view row);
 };
 

@@ -20,8 +20,8 @@ class CounterMerge : public rocksdb::AssociativeMergeOperator {
     merged->assign(operand.data(), operand.size());
     if (!existing) return true;
     if (merged->size() < existing->size()) merged->resize(existing->size(), '\0');
-    for (size_t at = 0; at < existing->size(); at += sizeof(int64_t)) {
-      int64_t sum, addend;
+    for (size_t at = 0; at < existing->size(); at += sizeof(uint64_t)) {
+      uint64_t sum, addend;  // counters that are damaged may overflow
       std::memcpy(&sum, merged->data() + at, sizeof(sum));
       std::memcpy(&addend, existing->data() + at, sizeof(addend));
       sum += addend;

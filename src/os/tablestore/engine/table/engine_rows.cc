@@ -1,9 +1,18 @@
 #include "os/tablestore/engine/table/engine_rows.h"
 
+#include <cstring>
+
 namespace tablestore::engine_rows {
 
 std::string log_start() { return std::string("\0log_start", 10); }
 std::string applied() { return std::string("\0applied", 8); }
+
+std::optional<uint64_t> decode_applied(std::string_view value) {
+  uint64_t lsn;
+  if (value.size() != sizeof(lsn)) return std::nullopt;
+  std::memcpy(&lsn, value.data(), sizeof(lsn));
+  return lsn;
+}
 
 std::string allocation(uint32_t container) {
   std::string key(allocation_prefix);
@@ -21,6 +30,21 @@ void write_allocation(RowWriter& writer, const Allocator::DurableState& state) {
   std::string value(1, char(state.slot_class));
   value.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0]));
   writer.put(Family::super, key, value);
+}
+
+std::optional<Allocator::DurableState> decode_allocation(std::string_view key,
+                                                         std::string_view value) {
+  if (!key.starts_with(allocation_prefix) || key.size() != allocation_prefix.size() + 4 ||
+      value.size() % sizeof(uint64_t) != 1 || uint8_t(value[0]) >= slot_classes)
+    return std::nullopt;
+  const std::string_view words = value.substr(1);
+  // One without blocks has no row, and a block number has 32 bits.
+  if (words.empty() || words.size() > UINT32_MAX / 8) return std::nullopt;
+  uint32_t container = 0;
+  for (char c : key.substr(allocation_prefix.size())) container = container << 8 | uint8_t(c);
+  BlockBitmap bitmap(uint32_t(words.size()) * 8);
+  std::memcpy(bitmap.words().data(), words.data(), words.size());
+  return Allocator::DurableState{container, uint8_t(value[0]), std::move(bitmap)};
 }
 
 }  // namespace tablestore::engine_rows
