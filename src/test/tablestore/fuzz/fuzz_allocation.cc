@@ -1,0 +1,100 @@
+// Allocation checkpoints, and the extents of the log over them: recovery's half of the allocator.
+//
+//   input = { op:u8 container:u8 ... }
+#include "os/tablestore/engine/container/allocator.h"
+#include "os/tablestore/engine/require.h"
+#include "os/tablestore/engine/table/engine_rows.h"
+#include "test/tablestore/fuzz/input.h"
+
+namespace tablestore::fuzz {
+namespace {
+
+constexpr uint32_t blocks = largest_slot_blocks;
+
+// Some of few containers, or any.
+uint32_t container_of(Input& in) {
+  const uint8_t n = in.u8();
+  return n < 0xf0 ? n % 4 : in.u32();
+}
+
+BlockBitmap bits_of(Input& in) {
+  BlockBitmap bitmap(blocks);
+  for (uint8_t runs = in.u8() % 8; runs > 0; --runs) {
+    const uint32_t first = in.u16() % blocks;
+    bitmap.set(first, std::min<uint32_t>(in.u16(), blocks - first));
+  }
+  return bitmap;
+}
+
+// Everything adds up, and what is free can be handed out, all of it, once.
+void check(Allocator& allocator) {
+  const AllocatorUsage usage = allocator.usage();
+  uint64_t durable = 0;
+  for (uint32_t id : allocator.containers()) durable += allocator.durable_bitmap(id)->count();
+  require(durable == usage.durable_blocks, "owned blocks are counted");
+  require(usage.free_blocks + usage.punched_blocks + durable == usage.blocks,
+          "a block is free, punched or owned");
+  require(allocator.reserve(usage.free_blocks), "free blocks can be promised");
+  uint64_t taken = 0;
+  for (const Extent& e : allocator.allocate(usage.free_blocks, true, nullptr)) {
+    require(!allocator.durable_bitmap(e.container)->any(e.block, e.blocks),
+            "what is handed out has no owner");
+    allocator.mark_durable(e);
+    taken += e.blocks;
+  }
+  require(taken == usage.free_blocks, "all free blocks are handed out");
+  for (const auto& state : allocator.take_dirty()) {
+    std::string rows;
+    RowWriter writer(rows);
+    engine_rows::write_allocation(writer, state);
+  }
+}
+
+void run(Input in) {
+  Allocator allocator;
+  std::vector<uint32_t> added;
+  for (unsigned steps = 0; !in.empty() && steps < 64; ++steps) {
+    const uint8_t op = in.u8();
+    const uint32_t container = container_of(in);
+    switch (op % 4) {
+      case 0: {
+        if (std::ranges::count(added, container) || container == UINT32_MAX) break;
+        added.push_back(container);
+        const BlockBitmap unwritten = bits_of(in);
+        BlockBitmap punched = bits_of(in);
+        for (size_t i = 0; i < punched.words().size(); ++i)
+          punched.words()[i] &= unwritten.words()[i];
+        allocator.add_container(container, op / 4 % slot_classes, blocks, unwritten, punched);
+        break;
+      }
+      case 1: {
+        const auto row = op & 0x80
+                             ? engine_rows::decode_allocation(engine_rows::allocation(container),
+                                                              in.view(in.u16() % 1024))
+                             : Allocator::DurableState{container, 0, bits_of(in)};
+        if (row) allocator.load(row->container, row->bitmap);
+        break;
+      }
+      default: {
+        // Recovery lets no extent through that lies in no container of this size.
+        const uint32_t first = in.u16() % blocks;
+        const Extent extent{container, first,
+                            std::min<uint32_t>(in.u16() % 64 + 1, blocks - first)};
+        op % 4 == 2 ? allocator.mark_durable(extent) : allocator.mark_freed(extent);
+      }
+    }
+  }
+  const Status status = allocator.finish_recovery();
+  if (status.ok())
+    check(allocator);
+  else
+    require(status.code() == EIO, "what contradicts itself is damage");
+}
+
+}  // namespace
+}  // namespace tablestore::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tablestore::fuzz::run({data, size});
+  return 0;
+}
