@@ -393,6 +393,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   std::vector<std::pair<std::string, uint64_t>> all;
   for (const auto& [name, member] : counter_names)
     all.emplace_back(name, (impl_->counters.*member).load());
+  all.emplace_back("write_requests", impl_->writes->requests());
   all.emplace_back("log_used_bytes", impl_->lane->log_used_bytes());
   all.emplace_back("log_capacity_bytes", impl_->log->capacity_bytes());
   all.emplace_back("pending_free_bytes", impl_->lane->pending_free_bytes());
@@ -413,7 +414,11 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
 
 // --- stepping
 
-void EngineStepper::commit() { engine_.impl_->lane->step(false); }
+void EngineStepper::make_durable() { engine_.impl_->lane->step(false); }
+void EngineStepper::apply() {
+  while (engine_.impl_->lane->applier().step(false)) {
+  }
+}
 void EngineStepper::checkpoint_if_requested() { engine_.impl_->checkpointer->run_requested(); }
 
 Status EngineStepper::flush_table() { return engine_.impl_->table->flush(); }

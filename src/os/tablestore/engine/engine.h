@@ -108,14 +108,15 @@ class Txn {
   const void* sequencer = nullptr;
   bool barrier = false;
 
-  // In the commit lane's thread, in log order: must be short, must not call submit(), must not
-  // throw.
+  // In log order: must be short, must not call submit(), must not throw. durable() in the commit
+  // lane's thread; then applied(), when its rows are in the table, in the applier's.
   virtual void durable() noexcept {}
-  virtual void applied() noexcept {}  // its rows are in the table
+  virtual void applied() noexcept {}
 
  private:
   friend class Engine;
   friend class CommitLane;
+  friend class Applier;
   struct DataWrite;
   std::string rows_;               // RocksDB write-batch records, without the 12-byte header
   uint32_t row_count_ = 0;

@@ -11,9 +11,16 @@ namespace tablestore {
 class EngineStepper {
  public:
   explicit EngineStepper(Engine& engine) : engine_(engine) {}
-  // One round of the commit lane, from the queue to applied. Returns at once where nothing is
+  // One round of the commit lane, from the queue to durable. Returns at once where nothing is
   // queued.
-  void commit();
+  void make_durable();
+  // Puts what is durable into the table.
+  void apply();
+  // Both.
+  void commit() {
+    make_durable();
+    apply();
+  }
   // The checkpoint that the log's filling asks for, if it does.
   void checkpoint_if_requested();
   // Flushes the table, as it does of its own accord when a memtable is full: at any moment but

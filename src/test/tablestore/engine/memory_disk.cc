@@ -155,6 +155,7 @@ class MemoryDisk::Queue : public WriteQueue {
       }
       complete([op, error] { op->done(*op, error); });
     }
+    requests_ += ops.size();
   }
 
   size_t reap(bool wait) override {
@@ -175,6 +176,7 @@ class MemoryDisk::Queue : public WriteQueue {
     ready_.notify_one();
   }
 
+  uint64_t requests() const override { return requests_; }
   const char* kind() const override { return "simulated"; }
 
  private:
@@ -187,6 +189,7 @@ class MemoryDisk::Queue : public WriteQueue {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<std::function<void()>> completed_;
+  std::atomic<uint64_t> requests_{0};
   bool woken_ = false;
 };
 

@@ -96,6 +96,11 @@ INSTANTIATE_TEST_SUITE_P(, WriteQueueTest,
                                          Kind{"OneThread", false, 1}),
                          [](const auto& info) { return info.param.name; });
 
+// What holds where the ring has room for all.
+class FreeRingTest : public WriteQueueTest {};
+INSTANTIATE_TEST_SUITE_P(, FreeRingTest, testing::Values(Kind{"Uring", true, 256}),
+                         [](const auto& info) { return info.param.name; });
+
 TEST_P(WriteQueueTest, WritesReachTheFile) {
   TestWrite a(*file, 0, 1, 1), b(*file, 1, 3, 2), c(*file, 6, 1, 3);
   WriteOp* const ops[] = {&a.op, &b.op, &c.op};
@@ -104,6 +109,54 @@ TEST_P(WriteQueueTest, WritesReachTheFile) {
   for (const TestWrite* w : {&a, &b, &c}) EXPECT_EQ(w->error, 0);
   const int expected[] = {1, 2, 2, 2, 0, 0, 3};
   for (uint64_t block = 0; block < 7; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+TEST_P(WriteQueueTest, PostedWritesAreDoneByReaping) {
+  TestWrite a(*file, 0, 1, 1), b(*file, 2, 3, 2);
+  WriteOp* const ops[] = {&a.op, &b.op};
+  queue->post(ops);
+  reap_until(2);
+  for (const TestWrite* w : {&a, &b}) EXPECT_EQ(w->error, 0);
+  const int expected[] = {1, 0, 2, 2, 2};
+  for (uint64_t block = 0; block < 5; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+TEST_P(WriteQueueTest, PostedWritesGoWithTheNextSubmitted) {
+  TestWrite posted(*file, 3, 1, 1), submitted(*file, 0, 1, 2);
+  WriteOp* const op = &posted.op;
+  queue->post({&op, 1});
+  submit(submitted);
+  reap_until(2);
+  EXPECT_EQ(posted.error, 0);
+  EXPECT_EQ(value_at(3), 1);
+  EXPECT_EQ(value_at(0), 2);
+}
+
+// In whatever order they come; not over a gap, not into another file.
+TEST_P(FreeRingTest, NeighboursAreOneRequest) {
+  Result<std::unique_ptr<File>> made = disk->open("g", OpenMode::create_new);
+  ASSERT_TRUE(made.ok());
+  TestWrite c(*file, 5, 1, 3), a(*file, 2, 2, 1), other(**made, 6, 1, 5), b(*file, 4, 1, 2),
+      apart(*file, 8, 1, 4);
+  WriteOp* const ops[] = {&c.op, &a.op, &other.op, &b.op, &apart.op};
+  queue->submit(ops);
+  reap_until(5);
+  EXPECT_EQ(queue->requests(), 3u);
+  for (const TestWrite* w : {&a, &b, &c, &apart, &other}) EXPECT_EQ(w->error, 0);
+  const int expected[] = {0, 0, 1, 1, 2, 3, 0, 0, 4};
+  for (uint64_t block = 0; block < 9; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+TEST_P(FreeRingTest, MergedNeighboursShareAnError) {
+  Result<std::unique_ptr<File>> read_only = disk->open("f", OpenMode::read_only);
+  ASSERT_TRUE(read_only.ok());
+  TestWrite a(**read_only, 0, 1, 1), b(**read_only, 1, 1, 2);
+  WriteOp* const ops[] = {&a.op, &b.op};
+  queue->submit(ops);
+  reap_until(2);
+  EXPECT_EQ(queue->requests(), 1u);
+  EXPECT_EQ(a.error, EBADF);
+  EXPECT_EQ(b.error, EBADF);
 }
 
 TEST_P(WriteQueueTest, PiecesLandOneAfterTheOther) {

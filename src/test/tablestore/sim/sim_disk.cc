@@ -96,19 +96,15 @@ class SimDisk::SimQueue : public WriteQueue {
  public:
   explicit SimQueue(SimDisk& disk) : disk_(disk) {}
 
+  void post(std::span<WriteOp* const> ops) override {
+    posted_.insert(posted_.end(), ops.begin(), ops.end());
+  }
   void submit(std::span<WriteOp* const> ops) override {
-    for (WriteOp* op : ops) {
-      auto& file = static_cast<SimFile&>(*op->file);
-      PendingOp change{.kind = PendingOp::Kind::write, .offset = op->offset};
-      change.pages = to_pages(op->iov);
-      change.length = change.pages.size() * block_bytes;
-      std::lock_guard lock(disk_.mutex_);
-      auto submitted = disk_.submit(file.id(), std::move(change));
-      waiting_.push_back({op, file.id(), submitted.ok() ? *submitted : 0,
-                          submitted.ok() ? 0 : submitted.status().code()});
-    }
+    post(ops);
+    hand_over();
   }
   size_t reap(bool wait) override {
+    hand_over();
     if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
     size_t reaped = 0;
     while (!waiting_.empty()) {
@@ -124,6 +120,7 @@ class SimDisk::SimQueue : public WriteQueue {
     return reaped;
   }
   void wake() override {}
+  uint64_t requests() const override { return requests_; }
   const char* kind() const override { return "simulated"; }
 
  private:
@@ -133,6 +130,19 @@ class SimDisk::SimQueue : public WriteQueue {
     uint64_t change;
     int error;
   };
+  void hand_over() {
+    for (WriteOp* op : std::exchange(posted_, {})) {
+      auto& file = static_cast<SimFile&>(*op->file);
+      PendingOp change{.kind = PendingOp::Kind::write, .offset = op->offset};
+      change.pages = to_pages(op->iov);
+      change.length = change.pages.size() * block_bytes;
+      std::lock_guard lock(disk_.mutex_);
+      auto submitted = disk_.submit(file.id(), std::move(change));
+      waiting_.push_back({op, file.id(), submitted.ok() ? *submitted : 0,
+                          submitted.ok() ? 0 : submitted.status().code()});
+      ++requests_;
+    }
+  }
   void complete(size_t index) {
     Waiting w = waiting_[index];
     waiting_.erase(waiting_.begin() + ptrdiff_t(index));
@@ -146,12 +156,15 @@ class SimDisk::SimQueue : public WriteQueue {
       // The engine dies of it, and is taken apart: as if nothing were in flight.
       w.op->done(*w.op, 0);
       for (const Waiting& other : std::exchange(waiting_, {})) other.op->done(*other.op, 0);
+      for (WriteOp* op : std::exchange(posted_, {})) op->done(*op, 0);
       throw;
     }
   }
 
   SimDisk& disk_;
+  std::vector<WriteOp*> posted_;
   std::vector<Waiting> waiting_;
+  uint64_t requests_ = 0;
 };
 
 SimDisk::SimDisk(DiskImage image, uint64_t capacity_bytes, uint64_t seed)

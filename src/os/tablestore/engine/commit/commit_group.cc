@@ -63,7 +63,6 @@ std::span<const std::byte> CommitLane::build_group() {
     writes.clear();
     for (const auto& w : txn->writes_) writes.push_back({w->run, w->checksum});
     lane_builder_.add(txn->row_count_, txn->rows_, writes, txn->frees_);
-    lane_rows_.append(txn->row_count_, txn->rows_);
     parts_.counters.row_bytes += txn->rows_.size();
   }
   lane_header_ = {};
@@ -211,46 +210,15 @@ void CommitLane::release_frees(uint64_t watermark) {
   }
 }
 
-void CommitLane::apply_group() {
-  const auto start = std::chrono::steady_clock::now();
+void CommitLane::hand_over_group() {
   assert(lane_group_.back()->lsn_ <= lane_durable_lsn_);  // I2
-  std::string row;
-  RowWriter(row).put(
-      Family::super, engine_rows::applied(),
-      {reinterpret_cast<const char*>(&lane_durable_lsn_), sizeof(lane_durable_lsn_)});
-  lane_rows_.append(1, row);
-  apply_to_table(lane_rows_.take());
-  parts_.counters.apply_ns += ns_since(start);
-  std::vector<std::shared_ptr<Txn>> group = std::move(lane_group_);
-  lane_group_.clear();
-  for (const auto& txn : group) txn->applied();
+  applier_.apply(std::exchange(lane_group_, {}));
   bool half_full;
   {
     std::lock_guard lock(mutex_);
     half_full = head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
   }
   if (half_full) log_pressure_(false);
-}
-
-// A full file system is no reason to stop: the rows are safe in the log, and wait until there is
-// space.
-void CommitLane::apply_to_table(std::string batch) {
-  for (unsigned tries = 0;; ++tries) {
-    Status s = parts_.table.apply(&batch);
-    if (s.ok()) return;
-    if (s.code() != ENOSPC) fatal("cannot apply a group to the table: " + s.what());
-    if (tries % 10 == 0)
-      parts_.reporter.log(Reporter::Level::error,
-                          "the file system is full, writes wait until it has space again: " +
-                              s.what());
-    if (stepped_wait_) {
-      stepped_wait_();
-    } else {
-      std::unique_lock lock(mutex_);
-      if (work_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; })) return;
-    }
-    parts_.table.resume();
-  }
 }
 
 }  // namespace tablestore

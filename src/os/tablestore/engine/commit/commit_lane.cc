@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "os/tablestore/engine/commit/data_write.h"
+#include "os/tablestore/engine/commit/thread_latency.h"
 
 namespace tablestore {
 
@@ -47,7 +48,8 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       tail_(tail),
       head_position_(head.position),
       lane_head_(head),
-      lane_durable_lsn_(head.next_lsn - 1) {}
+      lane_durable_lsn_(head.next_lsn - 1),
+      applier_(parts.table, parts.counters, parts.reporter) {}
 
 void CommitLane::stop() {
   {
@@ -57,6 +59,7 @@ void CommitLane::stop() {
     progress_.notify_all();
   }
   parts_.writes.wake();
+  applier_.stop();  // the lane may be waiting for it
   if (thread_.joinable()) thread_.join();
 }
 
@@ -66,7 +69,16 @@ CommitLane::~CommitLane() {
 }
 
 void CommitLane::start() {
-  thread_ = std::thread([this] { run(); });
+  applier_.start();
+  thread_ = std::thread([this] {
+    wake_up_soon();
+    run();
+  });
+}
+
+void CommitLane::start_stepped(std::function<void()> wait) {
+  applier_.start_stepped(wait);
+  stepped_wait_ = std::move(wait);
 }
 
 void CommitLane::run() {
@@ -92,7 +104,10 @@ void CommitLane::start_writes(Txn& txn, size_t first) {
   txn.writes_in_flight_ += uint32_t(ops.size());
   writes_in_flight_ += ops.size();
   parts_.counters.data_writes += ops.size();
-  parts_.writes.submit(ops);
+  if (txn.data_bytes_ <= std::min(limits_.posted_data_bytes, limits_.small_data_bytes))
+    parts_.writes.post(ops);
+  else
+    parts_.writes.submit(ops);
 }
 
 // In the thread that reaps.
@@ -142,7 +157,10 @@ void CommitLane::drain() {
     auto marker = std::make_shared<Marker>();
     submit(marker);
     if (stepped_wait_)
-      while (!marker->is_applied()) step(false);
+      while (!marker->is_applied()) {
+        step(false);
+        applier_.step(false);
+      }
     else
       marker->wait();
     if (pending_free_blocks_ == 0) return;
@@ -151,19 +169,20 @@ void CommitLane::drain() {
 
 std::optional<LogPosition> CommitLane::capture() {
   std::unique_lock lock(mutex_);
-  progress_.wait(lock, [this] { return stopping_ || capture_ == nullptr; });
   if (stopping_) return std::nullopt;
-  Capture capture;
-  capture_ = &capture;
+  const auto capture = std::make_shared<Capture>();
+  capture_ = capture;
   work_.notify_one();
   if (lane_blocked_in_reap_) parts_.writes.wake();
   if (stepped_wait_) {  // whoever calls is between two groups
     lock.unlock();
     serve_capture();
+    while (applier_.step(false)) {
+    }
     lock.lock();
   }
-  progress_.wait(lock, [&] { return stopping_ || capture.done; });
-  if (capture.done) return capture.position;
+  progress_.wait(lock, [&] { return stopping_ || capture->done; });
+  if (capture->done) return capture->position;
   capture_ = nullptr;
   return std::nullopt;
 }
@@ -224,7 +243,7 @@ bool CommitLane::step(bool wait) {
   write_group(group);
   flush_group();
   make_durable();
-  apply_group();
+  hand_over_group();
   return true;
 }
 
@@ -246,12 +265,15 @@ void CommitLane::finish_discards() {
   progress_.notify_all();
 }
 
-// Puts what recovery starts from into the table: between two groups, so that it is exact.
+// Puts what recovery starts from into the table: between two groups, so that it is exact, and after
+// the rows of all groups before.
 void CommitLane::serve_capture() {
+  std::shared_ptr<Capture> capture;
   {
     std::lock_guard lock(mutex_);
-    if (!capture_) return;
+    capture = std::exchange(capture_, nullptr);
   }
+  if (!capture) return;
   std::string rows;
   RowWriter writer(rows);
   uint32_t count = 0;
@@ -260,15 +282,12 @@ void CommitLane::serve_capture() {
     ++count;
   }
   writer.put(Family::super, engine_rows::log_start(), lane_head_.encode());
-  RowBatch batch;
-  batch.append(count + 1, rows);
-  apply_to_table(batch.take());
-  std::lock_guard lock(mutex_);
-  if (!capture_) return;  // withdrawn: stopping
-  capture_->position = lane_head_;
-  capture_->done = true;
-  capture_ = nullptr;
-  progress_.notify_all();
+  capture->position = lane_head_;
+  applier_.apply(count + 1, std::move(rows), [this, capture] {
+    std::lock_guard lock(mutex_);
+    capture->done = true;
+    progress_.notify_all();
+  });
 }
 
 }  // namespace tablestore

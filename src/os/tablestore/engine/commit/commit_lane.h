@@ -2,7 +2,7 @@
 //
 //   take what is queued -> build a group -> write it, beside the data that is in flight already ->
 //   when log and data writes have completed: one flush -> durable() in log order ->
-//   rows to the table -> applied() -> slots that are safe to reuse go back to the allocator
+//   slots that are safe to reuse go back to the allocator, rows to the applier
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "os/tablestore/engine/commit/applier.h"
 #include "os/tablestore/engine/commit/in_flight.h"
 #include "os/tablestore/engine/container/containers.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/log/log_reader.h"
 #include "os/tablestore/engine/table/engine_rows.h"
-#include "os/tablestore/engine/table/rows.h"
 #include "os/tablestore/engine/table/table.h"
 
 namespace tablestore {
@@ -39,6 +39,7 @@ struct CommitParts {
 struct CommitLimits {
   uint64_t group_bytes_max = 4 << 20;
   uint64_t small_data_bytes = 256 << 10;
+  uint64_t posted_data_bytes = 64 << 10;  // left to the lane to hand over to the kernel
 };
 
 // Threads: any thread calls submit(), start_write(), discard(), drain(); the checkpointer's calls
@@ -52,11 +53,11 @@ class CommitLane {
   // As a crash: what is queued is dropped; waits only for I/O that is in flight.
   ~CommitLane();
 
-  void start();  // the thread
-  // Instead: no thread. Whoever waits for the lane makes its steps; where the lane itself would
+  void start();  // the threads, its own and the applier's
+  // Instead: no threads. Whoever waits for the lane makes its steps; where the lane itself would
   // wait, it calls `wait`.
-  void start_stepped(std::function<void()> wait) { stepped_wait_ = std::move(wait); }
-  // Ends it after the group in hand, and makes capture() return. What is queued stays undone.
+  void start_stepped(std::function<void()> wait);
+  // Ends them after the group in hand, and makes capture() return. What is queued stays undone.
   void stop();
   // Called (from the lane) when the log is half full, and, with true, when the lane waits for space
   // in it.
@@ -84,6 +85,7 @@ class CommitLane {
   // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks
   // until there is something to do. False when the lane is to stop.
   bool step(bool wait);
+  Applier& applier() { return applier_; }
 
  private:
   struct Capture;
@@ -97,9 +99,8 @@ class CommitLane {
   void write_group(std::span<const std::byte> group);
   void flush_group();
   void make_durable();
-  void apply_group();
+  void hand_over_group();
   void release_frees(uint64_t watermark);
-  void apply_to_table(std::string batch);
   void finish_discards();
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
@@ -116,7 +117,7 @@ class CommitLane {
   std::condition_variable progress_;  // others wait: captured, discarded
   std::deque<std::shared_ptr<Txn>> queue_;
   std::vector<Txn*> discards_;
-  Capture* capture_ = nullptr;
+  std::shared_ptr<Capture> capture_;  // asked for
   uint64_t tail_;            // position of the first group that recovery needs
   uint64_t head_position_;   // copy of lane_head_.position
   bool stopping_ = false;
@@ -132,7 +133,6 @@ class CommitLane {
   LogGroupBuilder lane_builder_;
   LogGroupHeader lane_header_;
   uint64_t lane_log_writes_pending_ = 0;
-  RowBatch lane_rows_;
   std::chrono::steady_clock::time_point lane_group_start_;
   struct PendingFrees {
     uint64_t last_lsn;
@@ -140,6 +140,7 @@ class CommitLane {
   };
   std::deque<PendingFrees> lane_pending_frees_;
 
+  Applier applier_;
   std::thread thread_;
 };
 

@@ -86,11 +86,16 @@ class WriteQueue {
   // Submits all of them at once (one system call where it can be). Never blocks for a completion
   // that only a later reap() can deliver.
   virtual void submit(std::span<WriteOp* const> ops) = 0;
+  // The same, but they may begin only with the next submit() or reap(): cheaper for small ones that
+  // somebody will soon wait for.
+  virtual void post(std::span<WriteOp* const> ops) { submit(ops); }
   // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
   // completes or wake() is called. Returns the number completed.
   virtual size_t reap(bool wait) = 0;
   // Makes a blocked reap(), or else the next blocking one, return.
   virtual void wake() = 0;
+  // Handed to the kernel so far; several writes may be one request.
+  virtual uint64_t requests() const = 0;
   // "io_uring", "threads" or "simulated": for the log line at start.
   virtual const char* kind() const = 0;
 };

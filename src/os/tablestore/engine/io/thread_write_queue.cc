@@ -31,6 +31,7 @@ void ThreadWriteQueue::submit(std::span<WriteOp* const> ops) {
     std::lock_guard lock(mutex_);
     waiting_.insert(waiting_.end(), ops.begin(), ops.end());
   }
+  requests_ += ops.size();
   if (ops.size() == 1) {
     work_.notify_one();
   } else {

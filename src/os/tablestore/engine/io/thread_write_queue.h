@@ -21,6 +21,7 @@ class ThreadWriteQueue : public WriteQueue {
   void submit(std::span<WriteOp* const> ops) override;
   size_t reap(bool wait) override;
   void wake() override;
+  uint64_t requests() const override { return requests_; }
   const char* kind() const override { return "threads"; }
 
  private:
@@ -36,6 +37,7 @@ class ThreadWriteQueue : public WriteQueue {
   std::deque<WriteOp*> waiting_;
   std::vector<Completion> completed_;
   size_t running_ = 0;
+  std::atomic<uint64_t> requests_{0};
   bool woken_ = false;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

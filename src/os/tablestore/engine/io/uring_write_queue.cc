@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -16,6 +17,7 @@ namespace {
 constexpr uint64_t wake_mark = UINT64_MAX;  // no slot's index
 constexpr unsigned largest_depth = 16384;
 constexpr unsigned completions_per_look = 64;
+constexpr uint64_t merged_bytes_max = 512 << 10;
 
 // The ring itself is broken: no operation can be told of its fate any more.
 [[noreturn]] void give_up(const char* call, int error) {
@@ -77,11 +79,13 @@ Status UringWriteQueue::try_it() {
   return Status();
 }
 
+void UringWriteQueue::post(std::span<WriteOp* const> ops) {
+  std::lock_guard lock(mutex_);
+  waiting_.insert(waiting_.end(), ops.begin(), ops.end());
+}
+
 void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
-  {
-    std::lock_guard lock(mutex_);
-    waiting_.insert(waiting_.end(), ops.begin(), ops.end());
-  }
+  post(ops);
   hand_over({});
 }
 
@@ -90,22 +94,50 @@ void UringWriteQueue::hand_over(const std::vector<unsigned>& again) {
   {
     std::lock_guard lock(mutex_);
     for (unsigned index : again) fill_entry(index);
-    while (!waiting_.empty() && !free_slots_.empty()) {
-      fill_entry(take_slot(*waiting_.front()));
-      waiting_.pop_front();
-    }
+    take_waiting();
   }
   enter_kernel();
 }
 
-unsigned UringWriteQueue::take_slot(WriteOp& op) {
+// Neighbours become one request: a request costs the kernel about as much as the copying of 64 KiB.
+void UringWriteQueue::take_waiting() {
+  if (waiting_.size() > 1 && !free_slots_.empty())
+    std::ranges::stable_sort(waiting_, [](const WriteOp* a, const WriteOp* b) {
+      return std::pair(a->file, a->offset) < std::pair(b->file, b->offset);
+    });
+  std::vector<WriteOp*> run;
+  while (!waiting_.empty() && !free_slots_.empty()) {
+    run.clear();
+    uint64_t bytes = 0;
+    size_t pieces = 0;
+    do {
+      WriteOp& op = *waiting_.front();
+      if (!run.empty() && (op.file != run.front()->file || op.offset != run.front()->offset + bytes ||
+                           bytes + iov_bytes(op.iov) > merged_bytes_max ||
+                           pieces + op.iov.size() > IOV_MAX))
+        break;
+      bytes += iov_bytes(op.iov);
+      pieces += op.iov.size();
+      run.push_back(&op);
+      waiting_.pop_front();
+    } while (!waiting_.empty());
+    fill_entry(take_slot(run));
+    ++requests_;
+  }
+}
+
+unsigned UringWriteQueue::take_slot(std::span<WriteOp* const> ops) {
   const unsigned index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
-  slot.op = &op;
-  slot.offset = op.offset;
-  slot.rest_bytes = iov_bytes(op.iov);
+  slot.ops.assign(ops.begin(), ops.end());
+  slot.offset = ops.front()->offset;
+  slot.rest_bytes = 0;
   slot.rest.clear();
+  for (const WriteOp* op : ops) {
+    slot.rest_bytes += iov_bytes(op->iov);
+    if (ops.size() > 1) slot.rest.insert(slot.rest.end(), op->iov.begin(), op->iov.end());
+  }
   return index;
 }
 
@@ -113,8 +145,8 @@ void UringWriteQueue::fill_entry(unsigned slot_index) {
   const Slot& slot = slots_[slot_index];
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
   assert(entry);  // the ring is empty whenever submit_mutex_ is free
-  const int fd = posix_file(*slot.op).fd();
-  const std::vector<iovec>& iov = slot.rest.empty() ? slot.op->iov : slot.rest;
+  const int fd = posix_file(*slot.ops.front()).fd();
+  const std::vector<iovec>& iov = slot.rest.empty() ? slot.ops.front()->iov : slot.rest;
   if (iov.size() == 1) {
     const auto length = static_cast<unsigned>(std::min<size_t>(iov[0].iov_len, 1u << 30));
     io_uring_prep_write(entry, fd, iov[0].iov_base, length, slot.offset);
@@ -150,7 +182,6 @@ size_t UringWriteQueue::reap(bool wait) {
 
 bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsigned>* again) {
   io_uring_cqe* entries[completions_per_look];
-  bool room_for_waiting = false;
   while (finished->size() < depth_) {
     const unsigned found = io_uring_peek_batch_cqe(&ring_, entries, completions_per_look);
     if (found == 0) break;
@@ -164,16 +195,16 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
       }
       const auto index = static_cast<unsigned>(mark);
       if (std::optional<int> error = settle(slots_[index], entries[i]->res)) {
-        finished->push_back({slots_[index].op, *error});
+        for (WriteOp* op : slots_[index].ops) finished->push_back({op, *error});
         free_slots_.push_back(index);
       } else {
         again->push_back(index);
       }
     }
-    room_for_waiting = !waiting_.empty();
     io_uring_cq_advance(&ring_, found);
   }
-  return room_for_waiting;
+  std::lock_guard lock(mutex_);
+  return !waiting_.empty() && !free_slots_.empty();
 }
 
 std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
@@ -185,7 +216,7 @@ std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
   assert(written <= slot.rest_bytes);
   if (written == slot.rest_bytes) return 0;
   if (written == 0) return EIO;
-  if (slot.rest.empty()) slot.rest = slot.op->iov;
+  if (slot.rest.empty()) slot.rest = slot.ops.front()->iov;
   iov_advance(&slot.rest, written);
   slot.offset += written;
   slot.rest_bytes -= written;

@@ -30,17 +30,21 @@ class UringWriteQueue : public WriteQueue {
   ~UringWriteQueue() override;
 
   void submit(std::span<WriteOp* const> ops) override;
+  // Left to the thread that reaps: the kernel tells of a completion in the thread that has handed
+  // the request over, which had better be the one that waits for it.
+  void post(std::span<WriteOp* const> ops) override;
   size_t reap(bool wait) override;
   void wake() override;
+  uint64_t requests() const override { return requests_; }
   const char* kind() const override { return "io_uring"; }
 
  private:
-  // An operation in the kernel's hands.
+  // A request in the kernel's hands: one operation, or several neighbours in one file.
   struct Slot {
-    WriteOp* op = nullptr;
+    std::vector<WriteOp*> ops;
     uint64_t offset = 0;      // of the rest
     uint64_t rest_bytes = 0;  // not yet written
-    std::vector<iovec> rest;  // set once a part has been written; before that it is all of op's
+    std::vector<iovec> rest;  // empty: all of the only operation
   };
   struct Finished {
     WriteOp* op;
@@ -53,7 +57,8 @@ class UringWriteQueue : public WriteQueue {
 
   // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
   void hand_over(const std::vector<unsigned>& again);
-  unsigned take_slot(WriteOp& op);
+  void take_waiting();
+  unsigned take_slot(std::span<WriteOp* const> ops);
   void fill_entry(unsigned slot_index);
   void enter_kernel();
   // Takes completions; true where waiting operations can now be handed over.
@@ -72,6 +77,7 @@ class UringWriteQueue : public WriteQueue {
   std::vector<Slot> slots_;
   std::vector<unsigned> free_slots_;
   std::deque<WriteOp*> waiting_;
+  std::atomic<uint64_t> requests_{0};
 
   std::atomic<bool> wake_submitted_{false};
   bool woken_ = false;  // reap()'s: a wake-up for which no blocking call has returned yet

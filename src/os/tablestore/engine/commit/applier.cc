@@ -1,0 +1,140 @@
+#include "os/tablestore/engine/commit/applier.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "os/tablestore/engine/table/engine_rows.h"
+#include "os/tablestore/engine/table/rows.h"
+
+namespace tablestore {
+
+namespace {
+
+// Of rows: what the lane may be ahead, and what goes to the table at once.
+constexpr uint64_t queue_bytes_max = 16 << 20;
+constexpr uint64_t batch_bytes_max = 4 << 20;
+
+}  // namespace
+
+void Applier::start() {
+  thread_ = std::thread([this] {
+    while (step(true)) {
+    }
+  });
+}
+
+void Applier::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    work_.notify_all();
+    room_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Applier::apply(std::vector<std::shared_ptr<Txn>> group) {
+  Item item;
+  for (const auto& txn : group) item.bytes += txn->rows_.size();
+  item.group = std::move(group);
+  push(std::move(item));
+}
+
+void Applier::apply(uint32_t count, std::string rows, std::function<void()> done) {
+  Item item;
+  item.bytes = rows.size();
+  item.count = count;
+  item.rows = std::move(rows);
+  item.done = std::move(done);
+  push(std::move(item));
+}
+
+void Applier::push(Item item) {
+  std::unique_lock lock(mutex_);
+  auto has_room = [this] { return stopping_ || queued_bytes_ < queue_bytes_max; };
+  while (stepped_wait_ && !has_room()) {
+    lock.unlock();
+    step(false);
+    lock.lock();
+  }
+  room_.wait(lock, has_room);
+  if (stopping_) return;
+  queued_bytes_ += item.bytes;
+  queue_.push_back(std::move(item));
+  work_.notify_one();
+}
+
+std::vector<Applier::Item> Applier::take(bool wait) {
+  std::vector<Item> items;
+  std::unique_lock lock(mutex_);
+  if (wait) work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  if (stopping_) return items;
+  for (uint64_t bytes = 0; !queue_.empty() && bytes < batch_bytes_max;) {
+    bytes += queue_.front().bytes;
+    items.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return items;
+}
+
+bool Applier::step(bool wait) {
+  const std::vector<Item> items = take(wait);
+  if (items.empty()) return false;
+  const auto start = std::chrono::steady_clock::now();
+  RowBatch batch;
+  uint64_t bytes = 0, last_lsn = 0;
+  for (const Item& item : items) {
+    bytes += item.bytes;
+    for (const auto& txn : item.group) {
+      assert(txn->lsn_ > last_lsn);  // I6: in log order
+      batch.append(txn->row_count_, txn->rows_);
+      last_lsn = txn->lsn_;
+    }
+    batch.append(item.count, item.rows);
+  }
+  if (last_lsn) {
+    std::string row;
+    RowWriter(row).put(Family::super, engine_rows::applied(),
+                       {reinterpret_cast<const char*>(&last_lsn), sizeof(last_lsn)});
+    batch.append(1, row);
+  }
+  write(batch.take());
+  counters_.apply_ns += uint64_t(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return false;  // perhaps not written
+    queued_bytes_ -= bytes;
+    room_.notify_one();
+  }
+  for (const Item& item : items) {
+    for (const auto& txn : item.group) txn->applied();
+    if (item.done) item.done();
+  }
+  return true;
+}
+
+// A full file system is no reason to stop: the rows are safe in the log, and wait until there is
+// space.
+void Applier::write(std::string batch) {
+  for (unsigned tries = 0;; ++tries) {
+    const Status s = table_.apply(&batch);
+    if (s.ok()) return;
+    if (s.code() != ENOSPC) {
+      reporter_.fatal("cannot apply a group to the table: " + s.what());
+      std::abort();  // fatal() must not return
+    }
+    if (tries % 10 == 0)
+      reporter_.log(Reporter::Level::error,
+                    "the file system is full, writes wait until it has space again: " + s.what());
+    if (stepped_wait_) {
+      stepped_wait_();
+    } else {
+      std::unique_lock lock(mutex_);
+      if (work_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; })) return;
+    }
+    table_.resume();
+  }
+}
+
+}  // namespace tablestore

@@ -1,0 +1,15 @@
+// What the commit lane asks of the kernel's scheduler.
+#pragma once
+
+namespace tablestore {
+
+// For the calling thread, one that sleeps most of the time and for which others wait: once it is
+// runnable, it soon runs, also where other threads keep all cores busy. It gets no larger share of
+// them.
+//
+// Linux 6.12 and later grant an ordinary thread a time slice of its own (sched_setattr(2)), and one
+// with a short slice goes before one with a long slice (EEVDF). No privilege is needed; an older
+// kernel, or a container that forbids the call, changes nothing.
+void wake_up_soon();
+
+}  // namespace tablestore
