@@ -23,6 +23,7 @@ struct Tally {
   uint64_t cuts_opening = 0;   // of these, while the store was being opened or mounted
   uint64_t unflushed = 0;      // writes that were not flushed when the power went, over all cuts
   uint64_t requests = 0;       // of all disks
+  std::map<std::string, uint64_t> counters;  // of the engines of all lives
 };
 
 struct CampaignOptions {

@@ -88,8 +88,8 @@ CutDisk::CutDisk(Image image, CutDiskOptions options)
       random_(options.seed) {}
 
 // With the mutex held.
-void CutDisk::before_request() {
-  if (requests_left_ == 0 || --requests_left_ > 0) return;
+void CutDisk::before_change() {
+  if (changes_left_ == 0 || --changes_left_ > 0) return;
   const auto cut = std::exchange(cut_, nullptr);
   cut(*this);
 }
@@ -104,7 +104,6 @@ void CutDisk::be_slow(std::unique_lock<std::mutex>& lock, unsigned most_us) {
 
 void CutDisk::read(uint64_t offset, std::span<std::byte> out) {
   std::lock_guard lock(mutex_);
-  before_request();
   ++counts_.reads;
   now_.read(offset, out);
 }
@@ -124,7 +123,7 @@ void CutDisk::zero(uint64_t offset, uint64_t length) {
 }
 
 void CutDisk::add(std::unique_lock<std::mutex>& lock, Write w) {
-  before_request();
+  before_change();
   ++counts_.writes;
   counts_.written_bytes += w.length;
   w.id = ++next_id_;
@@ -139,7 +138,7 @@ void CutDisk::add(std::unique_lock<std::mutex>& lock, Write w) {
 
 void CutDisk::flush() {
   std::unique_lock lock(mutex_);
-  before_request();
+  before_change();
   ++counts_.flushes;
   std::vector<uint64_t> covered;
   for (const Write& w : pending_)
@@ -155,15 +154,15 @@ void CutDisk::flush() {
   }
 }
 
-void CutDisk::at_request(uint64_t requests, std::function<void(CutDisk&)> cut) {
+void CutDisk::cut_after(uint64_t requests, std::function<void(CutDisk&)> cut) {
   std::lock_guard lock(mutex_);
-  requests_left_ = requests + 1;
+  changes_left_ = requests + 1;
   cut_ = std::move(cut);
 }
 
 void CutDisk::cancel() {
   std::lock_guard lock(mutex_);
-  requests_left_ = 0;
+  changes_left_ = 0;
   cut_ = nullptr;
 }
 

@@ -8,7 +8,8 @@
 //  - When the power goes, of all other writes each sector is kept or lost for itself, in any
 //    combination: writes are lost, torn, and overtake each other. Of several writes to one sector,
 //    any may be the one that is found. A sector is never torn, and never holds other bytes: no file
-//    system survives that in its own metadata.
+//    system survives that in its own metadata. (XFS does not even survive a torn block of metadata,
+//    of which it trusts the first sector to tell whether to replay it; ext4 replays always.)
 #pragma once
 
 #include <array>
@@ -92,9 +93,9 @@ class CutDisk {
   void zero(uint64_t offset, uint64_t length);
   void flush();
 
-  // Before the request that comes after so many others, `cut` runs once, while the disk stands
-  // still: it can call image() and cut(), and must not wait for anybody who needs this disk.
-  void at_request(uint64_t requests, std::function<void(CutDisk&)> cut);
+  // Before the write or flush that comes after so many others, `cut` runs once, while the disk
+  // stands still: it can call cut(), and must not wait for anybody who needs this disk.
+  void cut_after(uint64_t requests, std::function<void(CutDisk&)> cut);
   void cancel();
   // Only within `cut`, or when the disk is not in use.
   Image cut(Fate fate, Random& random) const;
@@ -113,7 +114,7 @@ class CutDisk {
   static void apply(const Write& write, uint64_t at, uint64_t length, Image* image);
   void keep_part(const Write& write, Fate fate, Random& random, Image* image) const;
   void add(std::unique_lock<std::mutex>& lock, Write write);
-  void before_request();
+  void before_change();
   void be_slow(std::unique_lock<std::mutex>& lock, unsigned most_us);
 
   const CutDiskOptions options_;
@@ -124,7 +125,7 @@ class CutDisk {
   std::list<Write> pending_;  // by id: that is what now_ has beyond durable_
   uint64_t next_id_ = 0;
   CutDiskCounts counts_;
-  uint64_t requests_left_ = 0;  // until cut_; 0: none is due
+  uint64_t changes_left_ = 0;  // until cut_; 0: none is due
   std::function<void(CutDisk&)> cut_;
   Random random_;
 };

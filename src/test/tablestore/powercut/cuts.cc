@@ -96,8 +96,8 @@ std::shared_ptr<Cut> Story::arm(CutDisk& disk, std::function<Evidence()> evidenc
   auto cut = std::make_shared<Cut>();
   cut->fate = Fate(random_() % fates);
   cut->seed = random_();
-  const uint64_t requests = random_() % (uint64_t(1) << (1 + random_() % 11));
-  disk.at_request(requests, [cut, evidence = std::move(evidence)](CutDisk& d) {
+  const uint64_t requests = random_() % (uint64_t(1) << (1 + random_() % 12));
+  disk.cut_after(requests, [cut, evidence = std::move(evidence)](CutDisk& d) {
     // In this order: what was acknowledged by now is durable by now.
     cut->evidence = evidence();
     cut->unflushed = d.unflushed_writes();
@@ -111,7 +111,7 @@ std::shared_ptr<Cut> Story::arm(CutDisk& disk, std::function<Evidence()> evidenc
 // None where the store is idle.
 std::shared_ptr<Cut> Story::cut_while_it_lives() {
   auto cut = arm(*disk_, [this] { return store_.evidence(); });
-  for (int milliseconds = 0; !cut->taken && milliseconds < 5000; ++milliseconds) {
+  for (int milliseconds = 0; !cut->taken && milliseconds < 10'000; ++milliseconds) {
     store_.check_alive();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

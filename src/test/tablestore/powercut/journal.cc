@@ -191,6 +191,11 @@ bool Journal::all_durable(unsigned writer, uint64_t count) const {
   return true;
 }
 
+void Journal::report(const Counters& counters) {
+  for (size_t i = 0; i < std::size(counter_names); ++i)
+    head_->counters[i].store((counters.*counter_names[i].second).load());
+}
+
 bool Journal::save(const char* path) const {
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   bool ok = fd >= 0 && ::ftruncate(fd, off_t(journal_bytes)) == 0;

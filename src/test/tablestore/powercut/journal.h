@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 
+#include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/status.h"
 #include "test/tablestore/sim/model.h"
 
@@ -55,6 +57,10 @@ class Journal {
   // How many of the first `count` are known to be durable.
   bool all_durable(unsigned writer, uint64_t count) const;
 
+  // What the engine of this life has done so far, now and then.
+  void report(const Counters& counters);
+  uint64_t counter(size_t index) const { return head_->counters[index].load(); }
+
   // Writes a file that map() takes.
   bool save(const char* path) const;
 
@@ -68,6 +74,7 @@ class Journal {
     uint64_t floor_lsn;
     std::atomic<uint64_t> acknowledged_lsn;
     Part parts[max_writers + 1];  // the last has the floor
+    std::atomic<uint64_t> counters[std::size(counter_names)];
   };
   Journal(int fd, std::byte* memory);
   std::byte* part(unsigned number) const;

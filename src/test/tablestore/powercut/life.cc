@@ -110,6 +110,7 @@ void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t s
   while (!orderly_end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
     disturb(engine, random);
+    journal.report(engine.counters());
   }
   for (auto& t : threads) t.join();
 }

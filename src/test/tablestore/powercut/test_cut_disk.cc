@@ -141,7 +141,7 @@ TEST_F(CutDiskTest, AFlushDoesNotCoverWhatCameAfterIt) {
 
 TEST_F(CutDiskTest, TheCutComesBeforeTheRequestAfterSoMany) {
   std::optional<Image> image;
-  disk.at_request(2, [&](CutDisk& d) { image = d.cut(Fate::all, random); });
+  disk.cut_after(2, [&](CutDisk& d) { image = d.cut(Fate::all, random); });
   write(0, 512, 1);
   write(512, 512, 2);
   EXPECT_FALSE(image);
@@ -151,7 +151,7 @@ TEST_F(CutDiskTest, TheCutComesBeforeTheRequestAfterSoMany) {
 }
 
 TEST_F(CutDiskTest, ACancelledCutDoesNotCome) {
-  disk.at_request(0, [](CutDisk&) { FAIL(); });
+  disk.cut_after(0, [](CutDisk&) { FAIL(); });
   disk.cancel();
   write(0, 512, 1);
 }
