@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds wait_interval{50};   // of what has no deadline
 constexpr std::chrono::seconds progress_interval{1};
+constexpr std::chrono::milliseconds ramp{200};           // of a load that was there before
 
 void dump_latency(ceph::Formatter& f, const Histogram& h)
 {
@@ -113,19 +114,19 @@ void Client::start_shards()
   }
 }
 
-void Client::start_load(Load& load, const Phase& phase)
+void Client::start_load(Load& load, const Phase& phase, bool from_start)
 {
   const Time begin = Clock::now();
   load.make = phase.make;
   load.max_bytes = phase.max_bytes;
   load.from = begin;
   if (phase.seconds > 0) {
-    load.from = begin + duration_of(phase.warmup);
+    load.from = begin + (phase.warmup > 0 ? ramp : Clock::duration::zero());
     load.until = load.from + duration_of(phase.seconds);
   }
-  const unsigned n = shards.size();
-  for (unsigned i = 0; i < n; ++i)
-    shards[i]->start(load, phase.depth / n + (i < phase.depth % n));
+  const unsigned n = phase.shards ? phase.shards : shards.size();
+  for (unsigned i = 0; i < shards.size(); ++i)
+    shards[i]->start(load, i < n ? phase.depth / n + (i < phase.depth % n) : 0, from_start);
 }
 
 bool Client::finished()
@@ -152,14 +153,31 @@ void Client::wait_for_load(const Load& load, const Phase& phase, Time end)
   }
 }
 
+/// What a store does once when a load begins (space for a new size class, first growth of its
+/// memory) is over, and has settled, when the measurement begins.
+void Client::warm_up(const Phase& phase)
+{
+  Load load;
+  Phase before = phase;
+  before.seconds = phase.warmup;
+  before.warmup = 0;
+  start_load(load, before, true);
+  wait_for_load(load, before, load.until);
+  for (auto& shard : shards)
+    shard->wait();
+}
+
 PhaseResult Client::run(const Phase& phase)
 {
+  const bool warm = phase.seconds > 0 && phase.warmup > 0;
+  if (warm)
+    warm_up(phase);
   store.settle();
   PhaseResult result;
   result.name = phase.name;
   result.depth = phase.depth;
   Load load;
-  start_load(load, phase);
+  start_load(load, phase, !warm);
   wait_for_load(load, phase, load.from);
   reset_peak_memory();
   const auto counters_before = store.counters();
@@ -195,7 +213,7 @@ PhaseResult Client::run(const Phase& phase)
 void Client::prepare(const Phase& phase)
 {
   Load load;
-  start_load(load, phase);
+  start_load(load, phase, true);
   wait_for_load(load, phase, load.until);
   for (auto& shard : shards)
     shard->wait();

@@ -22,8 +22,9 @@ struct Phase {
   MakeOperation make;
   unsigned depth = 16;
   double seconds = 0;               ///< 0: until `make` or max_bytes ends it
-  double warmup = 0;                ///< load before the measurement; only with seconds
+  double warmup = 0;                ///< seconds of the same before; only with seconds
   uint64_t max_bytes = UINT64_MAX;
+  unsigned shards = 0;              ///< only the first of them work; 0: all
 };
 
 /// What came out of it.
@@ -67,7 +68,8 @@ class Client {
 
  private:
   void start_shards();
-  void start_load(Load& load, const Phase& phase);
+  void warm_up(const Phase& phase);
+  void start_load(Load& load, const Phase& phase, bool from_start);
   void wait_for_load(const Load& load, const Phase& phase, Time end);
   bool finished();
 

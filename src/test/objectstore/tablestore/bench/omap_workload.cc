@@ -18,7 +18,7 @@ constexpr uint64_t value_bytes = 200;         // of an entry in a bucket's index
 constexpr uint64_t small_objects_of_big_keys = 10;   // 100 K objects with the default
 constexpr uint64_t big_object = uint64_t(1) << 41;
 
-/// Keys come in random order: `i` of a permutation of 0..2^n-1 would do; a hash is as good.
+/// Counted up, keys come in random order.
 std::string key_of(uint64_t i)
 {
   char key[40];
@@ -35,9 +35,10 @@ std::map<std::string, ceph::buffer::list> rows_of(Bench& bench, uint64_t first)
 }
 
 /// The big object is in the first shard's first group; the others have nothing to do with it.
-bool has_big_object(Shard& shard)
+Phase of_first_shard(Phase phase)
 {
-  return shard.index == 0;
+  phase.shards = 1;
+  return phase;
 }
 
 Place big_place(Shard& shard)
@@ -47,15 +48,14 @@ Place big_place(Shard& shard)
 
 void insert_big(Bench& bench, uint64_t keys)
 {
-  bench.client.prepare({.name = "big object",
-                        .make = [&](Shard& shard, Operation& op) {
-                          if (!has_big_object(shard) || shard.next++ > 0)
-                            return false;
-                          add_new_object(bench, op, big_place(shard), 0);
-                          return true;
-                        }});
-  bench.measure(bench.whole("big insert", [&](Shard& shard, Operation& op) {
-    if (!has_big_object(shard) || shard.next >= keys)
+  bench.client.prepare(of_first_shard(bench.whole("make", [&](Shard& shard, Operation& op) {
+    if (shard.next++ > 0)
+      return false;
+    add_new_object(bench, op, big_place(shard), 0);
+    return true;
+  })));
+  bench.measure(of_first_shard(bench.whole("big insert", [&](Shard& shard, Operation& op) {
+    if (shard.next >= keys)
       return false;
     const Place place = big_place(shard);
     const auto rows = rows_of(bench, shard.next);
@@ -65,7 +65,7 @@ void insert_big(Bench& bench, uint64_t keys)
     op.transaction.omap_setkeys(op.pg->cid(), place.oid(), rows);
     op.pg->add_log(op.transaction);
     return true;
-  }));
+  })));
 }
 
 /// From a random key on. All shards read the one object.
@@ -92,8 +92,8 @@ void iterate_big(Bench& bench, const std::string& name)
 
 void remove_big(Bench& bench, uint64_t keys)
 {
-  bench.measure(bench.whole("big remove", [&](Shard& shard, Operation& op) {
-    if (!has_big_object(shard) || shard.next >= keys / 2)
+  bench.measure(of_first_shard(bench.whole("big remove", [&](Shard& shard, Operation& op) {
+    if (shard.next >= keys / 2)
       return false;
     std::set<std::string> names;
     for (uint64_t i = 0; i < keys_per_operation; ++i)
@@ -103,16 +103,16 @@ void remove_big(Bench& bench, uint64_t keys)
     op.transaction.omap_rmkeys(op.pg->cid(), place.oid(), names);
     op.pg->add_log(op.transaction);
     return true;
-  }));
-  bench.measure(bench.whole("big remove range", [&](Shard& shard, Operation& op) {
-    if (!has_big_object(shard) || shard.next++ > 0)
+  })));
+  bench.measure(of_first_shard(bench.whole("big remove range", [&](Shard& shard, Operation& op) {
+    if (shard.next++ > 0)
       return false;
     const Place place = big_place(shard);
     op.pg = place.pg;
     op.transaction.omap_rmkeyrange(op.pg->cid(), place.oid(), "entry_", "entry_z");
     op.pg->add_log(op.transaction);
     return true;
-  }));
+  })));
 }
 
 void insert_small(Bench& bench, uint64_t per_group)

@@ -30,12 +30,13 @@ Shard::~Shard()
   thread.join();
 }
 
-void Shard::start(Load& new_load, unsigned operations_in_flight)
+void Shard::start(Load& new_load, unsigned operations_in_flight, bool from_start)
 {
   std::scoped_lock l(mutex);
   ceph_assert(active == 0);
   load = &new_load;
-  next = 0;
+  if (from_start)
+    next = 0;
   recorder.start(load->from);
   slots.clear();
   for (unsigned i = 0; i < operations_in_flight; ++i) {

@@ -59,7 +59,8 @@ class Shard {
   Shard(unsigned index, ObjectStore& store, std::vector<PlacementGroup*> groups, uint64_t seed);
   ~Shard();
 
-  void start(Load& load, unsigned operations_in_flight);
+  /// `from_start`: `next` begins at 0 again, else the workload goes on where it was.
+  void start(Load& load, unsigned operations_in_flight, bool from_start);
   void wait();
   bool finished();
   const Recorder& results() const { return recorder; }
@@ -68,7 +69,7 @@ class Shard {
   ObjectStore& store() { return os; }
   const unsigned index;
   Random random;
-  uint64_t next = 0;    ///< counts the workload's own steps; 0 at start()
+  uint64_t next = 0;    ///< counts the workload's own steps in a phase
 
   /// The i-th of this shard's objects: all shards' together are all numbers, each once.
   Place place(uint64_t i) const

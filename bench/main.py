@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""TableStore beside BlueStore, KStore and MemStore on this machine's disk: the
+same load, the same memory, the same durability, a fresh store for each run,
+rounds interleaved. Writes all figures to a JSON file and prints what they say."""
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
+
+from cephcluster.errors import Interrupted  # noqa: E402
+from cephcluster.wait import signals_as_exceptions  # noqa: E402
+from storebench import table as tables  # noqa: E402
+from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
+from storebench.figures import summaries  # noqa: E402
+from storebench.machine import describe  # noqa: E402
+from storebench.runner import Runner, RunError  # noqa: E402
+from storebench.variants import VARIANTS  # noqa: E402
+
+STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
+SECONDS = {"quick": 2.0, "usual": 5.0, "full": 20.0}
+AROUND = 4.5           # of a run: mkfs, mount, logs, settling, umount
+DEFAULT_SECONDS = 2.0  # what Cell.lasts assumes
+
+
+class Line:
+    """What happens now, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stdout.isatty()
+        self.prefix = ""
+
+    def now(self, text: str) -> None:
+        if self._shown:
+            print(f"\r\033[K{self.prefix}{text}"[:160], end="", flush=True)
+
+    def say(self, text: str) -> None:
+        if self._shown:
+            print("\r\033[K", end="")
+        print(text, flush=True)
+
+
+def estimated_seconds(cells: list[Cell], seconds: float, rounds: int) -> float:
+    return rounds * sum(len(cell.stores) * (cell.lasts + seconds - DEFAULT_SECONDS)
+                        for cell in cells)
+
+
+def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
+            line: Line) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = []
+    total = options.rounds * sum(len(cell.stores) for cell in cells)
+    for number in range(1, options.rounds + 1):
+        for cell in cells:
+            for variant in cell.stores:
+                line.prefix = f"{len(runs) + 1}/{total} {cell.name} on {variant}: "
+                line.now("")
+                began = time.monotonic()
+                try:
+                    result = runner.run(cell, variant, options.seconds)
+                except RunError as error:
+                    if not options.keep_going:
+                        raise
+                    line.say(f"round {number} {cell.name} {variant}: FAILED\n{error}")
+                    result = {"failed": str(error)}
+                runs.append({"round": number, "cell": cell.name, "variant": variant,
+                             "took_seconds": round(time.monotonic() - began, 1),
+                             "result": result})
+                line.say(f"round {number} {cell.name:22} {variant:20} {brief(result)}")
+                write_json(options, cells, runs)
+    return runs
+
+
+def brief(result: dict[str, Any]) -> str:
+    parts = []
+    for phase in result.get("phases", []):
+        if phase["seconds"]:
+            parts.append(f"{phase['name']} {phase['operations'] / phase['seconds']:.0f}/s"
+                         f" p50 {phase['latency_us']['p50']:.0f} us")
+    for name, value in list(result.get("values", {}).items())[:3]:
+        parts.append(f"{name} {value:.3g}")
+    return ", ".join(parts)
+
+
+def write_json(options: argparse.Namespace, cells: list[Cell],
+               runs: list[dict[str, Any]]) -> None:
+    """After each run: what was measured is kept when something goes wrong later.
+    A line for each run."""
+    head = {
+        "level": options.level, "seconds": options.seconds, "rounds": options.rounds,
+        "started": options.started, "machine": options.machine,
+        "cells": [cell.name for cell in cells],
+    }
+    lines = ",\n".join(json.dumps(run, separators=(",", ":")) for run in runs)
+    text = json.dumps(head, indent=1)[:-2] + f',\n "runs": [\n{lines}\n]}}\n'
+    part = options.json.with_suffix(".part")
+    part.write_text(text)
+    part.rename(options.json)
+
+
+def load(paths: list[Path]) -> list[dict[str, Any]]:
+    runs = []
+    for path in paths:
+        runs += json.loads(path.read_text())["runs"]
+    return [run for run in runs if "failed" not in run["result"]]
+
+
+def show(runs: list[dict[str, Any]]) -> None:
+    table = summaries(runs)
+    for part in (tables.cells_table, tables.run_values, tables.goals_table, tables.contention):
+        print()
+        for each in part(table):
+            print(each)
+
+
+def run(options: argparse.Namespace) -> None:
+    cells = chosen(options.level, options.workloads, options.stores)
+    if not cells:
+        sys.exit("bench: no workload matches; ./run bench --list names them")
+    if options.list:
+        for cell in cells:
+            print(f"{cell.name:24} {' '.join(cell.stores)}")
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    options.started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    options.json = options.out / f"{options.started[:16].replace(':', '')}-{options.level}.json"
+    folder = STATE / "bench"
+    line = Line()
+    runner = Runner(folder, line.now)
+    options.machine = describe(folder, options.commit)
+    minutes = estimated_seconds(cells, options.seconds, options.rounds) / 60
+    line.say(f"{len(cells)} workloads, {options.rounds} rounds, {options.seconds:g} s each:"
+             f" about {minutes:.0f} minutes")
+    began = time.monotonic()
+    try:
+        runs = measure(options, cells, runner, line)
+    finally:
+        line.now("removing the stores")
+        runner.close()
+        line.now("")
+    show([run for run in runs if "failed" not in run["result"]])
+    print(f"\n{options.json} has all of it; it took {(time.monotonic() - began) / 60:.0f} minutes")
+
+
+def names(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def stores(text: str) -> list[str]:
+    for name in names(text):
+        if name not in VARIANTS:
+            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(VARIANTS)}")
+    return names(text)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument("--quick", dest="level", action="store_const", const="quick",
+                       help="a first picture in ten minutes")
+    level.add_argument("--full", dest="level", action="store_const", const="full",
+                       help="everything, as for the documents: many hours")
+    parser.set_defaults(level="usual")
+    parser.add_argument("--stores", type=stores, default=[], metavar="LIST",
+                        help="only these; also variants that are not compared by default")
+    parser.add_argument("--workloads", type=names, default=[], metavar="LIST",
+                        help="only those whose names begin so, or match (new-*-qd1)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N",
+                        help="(default: %(default)s)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
+    parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
+                        help="where the JSON goes (default: bench/results)")
+    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    parser.add_argument("--keep-going", action="store_true",
+                        help="a run that fails does not end the whole")
+    parser.add_argument("--list", action="store_true", help="names the workloads, runs nothing")
+    parser.add_argument("--show", nargs="+", type=Path, metavar="JSON",
+                        help="prints the tables of earlier results, runs nothing")
+    options = parser.parse_args()
+    options.seconds = options.seconds or SECONDS[options.level]
+    return options
+
+
+def main() -> None:
+    options = parse()
+    if options.show:
+        show(load(options.show))
+        return
+    signals_as_exceptions()
+    try:
+        run(options)
+    except RunError as error:
+        print(f"\nbench: {error}", file=sys.stderr)
+        sys.exit(1)
+    except Interrupted as interrupted:
+        print("\nbench: interrupted; the stores are removed, the results so far are kept",
+              file=sys.stderr)
+        sys.exit(128 + interrupted.signal_number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""./run bench: TableStore beside Ceph's other object stores."""

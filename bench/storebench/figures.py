@@ -1,0 +1,143 @@
+"""From a run's JSON to the figures that are compared, and medians of rounds."""
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+Figures = dict[str, float]
+
+# Figures of which more is better; of all others less is.
+MORE_IS_BETTER = {"iops", "mb_per_second", "worst_second_share", "worst_second_iops"}
+
+
+def per_second(phase: dict[str, Any]) -> list[int]:
+    """Operations in each whole second."""
+    per = 1000 // phase["interval_ms"]
+    ops = phase["interval_operations"]
+    return [sum(ops[i:i + per]) for i in range(0, len(ops) - per + 1, per)]
+
+
+def steadiness(phase: dict[str, Any]) -> Figures:
+    seconds = per_second(phase)
+    if len(seconds) < 3:
+        return {}
+    mean, median = statistics.fmean(seconds), statistics.median(seconds)
+    return {
+        "variation": statistics.stdev(seconds) / mean if mean else 0,
+        "worst_second_iops": min(seconds),
+        "worst_second_share": min(seconds) / median if median else 0,
+    }
+
+
+def traffic(phase: dict[str, Any], store: str) -> Figures:
+    """Bytes written per payload byte, and by what. What each store counts
+    differs; the rest of the process's bytes is named by what it can be."""
+    payload = phase["payload_bytes"]
+    if not payload:
+        return {}
+    usage, counters = phase["usage"], phase["counters"]
+    parts: Figures = {}
+    process = usage["write_bytes"]
+    if store == "tablestore":
+        parts["data"] = counters.get("tablestore.data_bytes", 0)
+        parts["log"] = counters.get("tablestore.log_bytes", 0)
+        parts["preparation"] = counters.get("tablestore.prepared_bytes", 0)
+        parts["table flush"] = counters.get("statistics.table_flushed_bytes", 0)
+        parts["compaction"] = counters.get("statistics.table_compacted_bytes", 0)
+        rest = "table flush" if not parts["table flush"] else "other"
+    elif store == "bluestore":
+        parts["log"] = counters.get("bluefs.bytes_written_wal", 0)
+        parts["table"] = counters.get("bluefs.bytes_written_sst", 0)
+        parts["other"] = counters.get("bluefs.logged_bytes", 0)
+        rest = "data"      # deferred writes a second time
+    else:
+        rest = "log and table"
+    parts[rest] = parts.get(rest, 0) + max(0, process - sum(parts.values()))
+    # Of the whole machine, so this has a meaning on an idle one only.
+    parts["file system"] = max(0, usage["disk_write_bytes"] - process)
+    figures = {f"traffic {name}": value / payload for name, value in parts.items()}
+    figures["write_amplification"] = process / payload
+    figures["write_amplification_settled"] = phase["usage_settled"]["write_bytes"] / payload
+    figures["write_amplification_disk"] = usage["disk_write_bytes"] / payload
+    return figures
+
+
+def of_phase(phase: dict[str, Any], store: str) -> Figures:
+    operations, seconds = phase["operations"], phase["seconds"]
+    if not operations or not seconds:
+        return {}
+    usage, latency = phase["usage"], phase["latency_us"]
+    figures = {
+        "iops": operations / seconds,
+        "mb_per_second": phase["payload_bytes"] / seconds / 1e6,
+        "mean_us": latency["mean"], "p50_us": latency["p50"], "p99_us": latency["p99"],
+        "p99_9_us": latency["p99_9"], "max_us": latency["max"],
+        "cpu_us_per_operation":
+            (usage["user_seconds"] + usage["system_seconds"]) / operations * 1e6,
+        "flushes_per_operation": usage["disk_flushes"] / operations,
+        "switches_per_operation": usage["context_switches"] / operations,
+        "peak_memory_mb": phase["peak_memory_bytes"] / 1e6,
+        # Of what the machine's processors did, the share of others.
+        "foreign_cpu": max(0.0, 1 - (usage["user_seconds"] + usage["system_seconds"])
+                           / max(usage["machine_busy_seconds"], 1e-9)),
+    }
+    groups = phase["counters"].get("tablestore.groups", 0)
+    if groups:
+        figures["flushes_per_group"] = phase["counters"].get("tablestore.flushes", 0) / groups
+        figures["operations_per_group"] = \
+            phase["counters"].get("tablestore.transactions", 0) / groups
+    return figures | steadiness(phase) | traffic(phase, store)
+
+
+def of_run(run: dict[str, Any]) -> dict[str, Figures]:
+    """By phase; single numbers of the whole run are a phase "run"."""
+    store = run["options"]["store"]
+    phases = {phase["name"]: of_phase(phase, store) for phase in run["phases"]}
+    whole: Figures = dict(run.get("values", {}))
+    space = run.get("space")
+    if space:
+        used = space["directory_bytes"]
+        if store == "bluestore":
+            used = space["total"] - space["available"]
+        payload = sum(phase["payload_bytes"] for phase in run["phases"])
+        whole["used_mb"] = used / 1e6
+        if payload:
+            whole["used_per_payload_byte"] = used / payload
+    return phases | {"run": whole}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One figure over the rounds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    @property
+    def spread(self) -> float:
+        """Half the range, as a share of the median."""
+        return (self.high - self.low) / 2 / self.median if self.median else 0
+
+
+def summarize(values: list[float]) -> Summary:
+    return Summary(statistics.median(values), min(values), max(values), len(values))
+
+
+Key = tuple[str, str, str]      # cell, phase, variant
+
+
+def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
+    """Of every figure of every cell, phase and variant."""
+    gathered: dict[Key, dict[str, list[float]]] = {}
+    for run in runs:
+        for phase, figures in of_run(run["result"]).items():
+            into = gathered.setdefault((run["cell"], phase, run["variant"]), {})
+            for name, value in figures.items():
+                if math.isfinite(value):
+                    into.setdefault(name, []).append(value)
+    return {key: {name: summarize(values) for name, values in figures.items()}
+            for key, figures in gathered.items()}

@@ -1,0 +1,149 @@
+"""Runs one workload on one fresh store and returns what it printed."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from .cells import Cell
+from .variants import (MIB, VARIANTS, BlockFiles, LoopDevice, Variant, release_loop_devices,
+                       settings_of)
+
+PROGRAM = "ceph_tablestore_bench"
+RUN_SECONDS = 1800
+KEPT_COUNTERS = ("tablestore.", "statistics.", "bluestore.", "bluefs.", "kstore.", "rocksdb.")
+
+Progress = Callable[[str], None]
+
+
+class RunError(Exception):
+    pass
+
+
+class Runner:
+    """Owns a directory on the disk that is measured. One run at a time."""
+
+    def __init__(self, folder: Path, progress: Progress):
+        self._folder = folder
+        self._progress = progress
+        folder.mkdir(parents=True, exist_ok=True)
+        self._blocks = BlockFiles(folder)
+
+    def run(self, cell: Cell, name: str, seconds: float) -> dict[str, Any]:
+        variant = VARIANTS[name]
+        if variant.is_bluestore:
+            self._progress("writing BlueStore's file")
+            self._blocks.of(cell.store_bytes)
+        self._quiet_disk()
+        folder = self._folder / "store"
+        folder.mkdir()
+        try:
+            with self._block_of(variant, cell) as block:
+                settings = settings_of(variant, cell.store_bytes, block,
+                                       cell.settings.get(name, {}))
+                words = self._words(cell, variant, settings, seconds)
+                if cell.workload == "die":
+                    return self._die_and_restart(words)
+                return self._finish(words)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        release_loop_devices(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _block_of(self, variant: Variant, cell: Cell) -> AbstractContextManager[str]:
+        if not variant.is_bluestore:
+            return nullcontext("")
+        file = self._blocks.of(cell.store_bytes)
+        return LoopDevice(file) if variant.on == "loop" else nullcontext(str(file))
+
+    def _words(self, cell: Cell, variant: Variant, settings: dict[str, str],
+               seconds: float) -> list[str]:
+        words = [PROGRAM, "--store", variant.store, "--dir", str(self._folder / "store"),
+                 "--out", str(self._folder / "result.json"), *cell.words()]
+        if "seconds" not in cell.arguments:
+            words += ["--seconds", str(cell.seconds or seconds)]
+        for option, value in settings.items():
+            words += ["--set", f"{option}={value}"]
+        return words
+
+    def _finish(self, words: list[str]) -> dict[str, Any]:
+        status, said = self._start(words)
+        if status != 0:
+            raise RunError(f"'{' '.join(words)}' ended with status {status}:\n" +
+                           "\n".join(said[-12:]))
+        result = json.loads((self._folder / "result.json").read_text())
+        for phase in result["phases"]:
+            phase["counters"] = {
+                path: round(value, 6) for path, value in phase["counters"].items()
+                if value and path.startswith(KEPT_COUNTERS)}
+        return result
+
+    def _die_and_restart(self, words: list[str]) -> dict[str, Any]:
+        """The first process kills itself; the second mounts what it left, with
+        nothing of it in memory."""
+        status, said = self._start(words)
+        if status != -9:
+            raise RunError(f"'{' '.join(words)}' should have been killed, its status is {status}:"
+                           "\n" + "\n".join(said[-12:]))
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+        at = words.index("--workload") + 1
+        return self._finish([*words[:at], "restart", *words[at + 1:]])
+
+    def _start(self, words: list[str]) -> tuple[int, list[str]]:
+        """The process's status and what it said, its progress passed on."""
+        said: list[str] = []
+        command = ["setpriv", "--pdeathsig", "KILL", *words]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, errors="replace") as process:
+            too_long = threading.Timer(RUN_SECONDS, self._give_up, [process, said])
+            too_long.start()
+            try:
+                assert process.stderr
+                for line in process.stderr:
+                    line = line.rstrip()
+                    if line.startswith("progress "):
+                        self._progress(line.removeprefix("progress "))
+                    else:
+                        said.append(line)
+                status = process.wait()
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                too_long.cancel()
+        return status, said
+
+    @staticmethod
+    def _give_up(process: subprocess.Popen[str], said: list[str]) -> None:
+        said.append(f"(killed: it took more than {RUN_SECONDS} s)")
+        process.kill()
+
+    def _quiet_disk(self) -> None:
+        """What the last run deleted is discarded by the file system's next
+        commit, which would fall into the next run."""
+        os.sync()
+        for _ in range(20):
+            before = written_bytes(self._folder)
+            time.sleep(0.1)
+            if written_bytes(self._folder) - before < MIB:
+                return
+
+
+def written_bytes(folder: Path) -> int:
+    """By the whole machine, on the disk of a directory."""
+    device = os.stat(folder).st_dev
+    stat = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    try:
+        return int(stat.read_text().split()[6]) * 512
+    except (OSError, IndexError):
+        return 0

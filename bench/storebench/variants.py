@@ -1,0 +1,132 @@
+"""What is compared: stores with their settings, and what lies below them."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+MEMORY_TARGET = 2 * GIB
+STORE_BYTES = 16 * GIB
+MEMSTORE_BYTES = 6 * GIB
+ZEROS = bytes(4 * MIB)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One column of the comparison."""
+
+    name: str
+    store: str
+    settings: dict[str, str] = field(default_factory=dict)
+    on: str = ""              # BlueStore's block device: "file" or "loop"
+
+    @property
+    def is_bluestore(self) -> bool:
+        return self.store == "bluestore"
+
+
+def bluestore(kind: str, on: str) -> Variant:
+    """Its defaults for a kind of disk, whatever this one says that it is."""
+    name = f"bluestore-{kind}" + ("" if on == "file" else f"-{on}")
+    return Variant(name, "bluestore", {"bluestore_debug_enforce_settings": kind}, on)
+
+
+def tablestore(name: str, **options: str) -> Variant:
+    return Variant(name, "tablestore",
+                   {f"tablestore_{key}": value for key, value in options.items()})
+
+
+VARIANTS = {each.name: each for each in (
+    tablestore("tablestore"),
+    bluestore("ssd", "file"),
+    bluestore("hdd", "file"),
+    bluestore("ssd", "loop"),
+    bluestore("hdd", "loop"),
+    Variant("kstore", "kstore"),
+    Variant("memstore", "memstore"),
+    # The file system alone: one write and one flush.
+    Variant("floor", "raw"),
+    # Choices within TableStore that measurement is to judge.
+    tablestore("tablestore-inline-0", inline_max="0"),
+    tablestore("tablestore-inline-4K", inline_max="4096"),
+    tablestore("tablestore-inline-16K", inline_max="16384"),
+    tablestore("tablestore-inline-64K", inline_max="65536"),
+    tablestore("tablestore-universal",
+               table_options="compaction_style=kCompactionStyleUniversal"),
+    tablestore("tablestore-blobs", inline_max="65536",
+               table_options="enable_blob_files=true,min_blob_size=1024"),
+)}
+
+PEERS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-loop", "bluestore-hdd-loop")
+
+
+def settings_of(variant: Variant, store_bytes: int, block: str,
+                extra: dict[str, str]) -> dict[str, str]:
+    """All of Ceph's options for a run."""
+    settings = {"osd_memory_target": str(MEMORY_TARGET)}
+    if variant.store == "tablestore":
+        settings["tablestore_capacity"] = str(store_bytes)
+    elif variant.is_bluestore:
+        settings |= {"bluestore_block_size": str(store_bytes), "bluestore_block_path": block}
+    elif variant.store == "memstore":
+        settings["memstore_device_bytes"] = str(MEMSTORE_BYTES)
+    return settings | variant.settings | extra
+
+
+class BlockFiles:
+    """BlueStore's files, written once and used for many stores: on a file that
+    is not written each first write would pay the file system's allocation."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._made: dict[int, Path] = {}
+
+    def of(self, size: int) -> Path:
+        if size not in self._made:
+            path = self._folder / f"block.{size >> 20}M"
+            with open(path, "wb") as file:
+                for _ in range(size // len(ZEROS)):
+                    file.write(ZEROS)
+                file.flush()
+                os.fsync(file.fileno())
+            self._made[size] = path
+        return self._made[size]
+
+
+class LoopDevice(AbstractContextManager):
+    """A loop device on a file, without the page cache in between."""
+
+    def __init__(self, file: Path):
+        self._file = file
+        self._device = ""
+
+    def __enter__(self) -> str:
+        self._device = run_checked("losetup", "--find", "--show", "--direct-io=on",
+                                   str(self._file)).strip()
+        return self._device
+
+    def __exit__(self, *_: object) -> None:
+        run_checked("losetup", "--detach", self._device)
+
+
+def release_loop_devices(folder: Path) -> None:
+    """Those that a killed run left on its files."""
+    listed = subprocess.run(["losetup", "--json", "--list"], capture_output=True, text=True)
+    if listed.returncode != 0 or not listed.stdout.strip():
+        return
+    for each in json.loads(listed.stdout)["loopdevices"]:
+        if str(each["back-file"]).startswith(f"{folder}"):
+            run_checked("losetup", "--detach", each["name"])
+
+
+def run_checked(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f"'{' '.join(words)}' failed: {done.stderr.strip()}")
+    return done.stdout
