@@ -28,10 +28,10 @@ struct Cut {
 // One store on one file system.
 class Story {
  public:
-  Story(const CampaignOptions& options, FileSystem fs, DiskServer& server, uint64_t seed,
-        Tally* tally)
+  Story(const CampaignOptions& options, const FileSystemKind& kind, DiskServer& server,
+        uint64_t seed, Tally* tally)
       : options_(options),
-        fs_(fs),
+        kind_(kind),
         server_(server),
         random_(seed),
         tally_(tally),
@@ -52,7 +52,7 @@ class Story {
   void end_life(const std::shared_ptr<Cut>& last);
 
   const CampaignOptions& options_;
-  const FileSystem fs_;
+  const FileSystemKind kind_;
   DiskServer& server_;
   Random random_;
   Tally* const tally_;
@@ -73,7 +73,7 @@ Mounted Story::mount(const std::shared_ptr<CutDisk>& disk, const std::string& na
   std::filesystem::create_directory(dir);
   auto device = LoopDevice::attach(server_.add(disk));
   if (!device.ok()) throw Failure{device.status().what()};
-  auto mounted = Mounted::mount(fs_, device.take(), dir);
+  auto mounted = Mounted::mount(kind_, device.take(), dir);
   if (!mounted.ok()) throw Failure{mounted.status().what()};
   return mounted.take();
 }
@@ -188,12 +188,12 @@ void Story::run(const Image& fresh) {
   count_requests(*disk_);
 }
 
-Image make_fresh(FileSystem fs, DiskServer& server) {
+Image make_fresh(const FileSystemKind& kind, DiskServer& server) {
   const auto disk = std::make_shared<CutDisk>(Image(disk_bytes), CutDiskOptions());
   {
     const auto device = LoopDevice::attach(server.add(disk));
     if (!device.ok()) throw Failure{device.status().what()};
-    const Status s = make_file_system(fs, *device);
+    const Status s = make_file_system(kind, *device);
     if (!s.ok()) throw Failure{s.what()};
   }
   Random random;
@@ -204,16 +204,19 @@ Image make_fresh(FileSystem fs, DiskServer& server) {
 
 std::string run_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server,
                      Tally* tally) {
-  uint64_t seed = options.seed;
-  try {
-    for (const Image fresh = make_fresh(fs, server);; ++seed) {
+  const auto kinds = kinds_of(fs);
+  std::map<size_t, Image> fresh;
+  for (uint64_t seed = options.seed;; ++seed) {
+    const size_t number = seed % kinds.size();
+    try {
+      if (!fresh.contains(number)) fresh.emplace(number, make_fresh(kinds[number], server));
       ++tally->stores;
-      Story(options, fs, server, seed, tally).run(fresh);
-      if (options.enough(*tally)) return {};
-      options.progress(*tally);
+      Story(options, kinds[number], server, seed, tally).run(fresh.at(number));
+    } catch (const Failure& f) {
+      return "seed " + std::to_string(seed) + " (" + to_string(kinds[number]) + "): " + f.what;
     }
-  } catch (const Failure& f) {
-    return "seed " + std::to_string(seed) + ": " + f.what;
+    if (options.enough(*tally)) return {};
+    options.progress(*tally);
   }
 }
 

@@ -56,21 +56,47 @@ LoopDevice::~LoopDevice() {
 
 const char* name_of(FileSystem fs) { return fs == FileSystem::ext4 ? "ext4" : "xfs"; }
 
-Status make_file_system(FileSystem fs, const LoopDevice& device) {
+std::span<const FileSystemKind> kinds_of(FileSystem fs) {
+  static constexpr FileSystemKind ext4[] = {
+      {FileSystem::ext4, "", ""},
+      {FileSystem::ext4, "", "commit=1"},
+      {FileSystem::ext4, "-O fast_commit", ""},
+      {FileSystem::ext4, "-b 1024", ""},
+  };
+  static constexpr FileSystemKind xfs[] = {
+      {FileSystem::xfs, "", ""},
+      {FileSystem::xfs, "-m reflink=0,rmapbt=0", "logbsize=256k"},
+      {FileSystem::xfs, "-b size=1024", ""},
+  };
+  if (fs == FileSystem::ext4) return ext4;
+  return xfs;
+}
+
+std::string to_string(const FileSystemKind& kind) {
+  std::string text = name_of(kind.type);
+  if (*kind.mkfs) text += std::string(" made with ") + kind.mkfs;
+  if (*kind.mount) text += std::string(" mounted with ") + kind.mount;
+  return text;
+}
+
+Status make_file_system(const FileSystemKind& kind, const LoopDevice& device) {
   // All of it now: what the kernel would do later in the background would only be noise.
-  const std::string command =
-      fs == FileSystem::ext4
-          ? "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 " + device.path()
-          : "mkfs.xfs -q -f -K " + device.path();
+  const char* program = kind.type == FileSystem::ext4
+                            ? "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "
+                            : "mkfs.xfs -q -f -K ";
+  const std::string command = program + std::string(kind.mkfs) + " " + device.path();
   if (std::system((command + " >/dev/null").c_str()) == 0) return {};
   return Status(EIO, command + " failed");
 }
 
-Result<Mounted> Mounted::mount(FileSystem fs, LoopDevice device, const std::string& dir) {
+Result<Mounted> Mounted::mount(const FileSystemKind& kind, LoopDevice device,
+                               const std::string& dir) {
+  std::string options = kind.mount;
   // The disk that the image was taken from may still be mounted.
-  const char* options = fs == FileSystem::xfs ? "nouuid" : "";
-  if (::mount(device.path().c_str(), dir.c_str(), name_of(fs), MS_NOATIME, options) != 0)
-    return Status::from_errno(errno, std::string(name_of(fs)) + " cannot be mounted");
+  if (kind.type == FileSystem::xfs) options += options.empty() ? "nouuid" : ",nouuid";
+  if (::mount(device.path().c_str(), dir.c_str(), name_of(kind.type), MS_NOATIME,
+              options.c_str()) != 0)
+    return Status::from_errno(errno, "the file system cannot be mounted");
   return Mounted(std::move(device), dir);
 }
 

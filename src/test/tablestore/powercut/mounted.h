@@ -1,6 +1,7 @@
 // A real file system on a loop device on a disk of a DiskServer.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "os/tablestore/engine/status.h"
@@ -26,14 +27,24 @@ class LoopDevice {
 enum class FileSystem { ext4, xfs };
 const char* name_of(FileSystem fs);
 
-// Makes a file system, with the program of the same name.
-Status make_file_system(FileSystem fs, const LoopDevice& device);
+// A file system as somebody may have it.
+struct FileSystemKind {
+  FileSystem type;
+  const char* mkfs;   // options
+  const char* mount;  // options
+};
+std::span<const FileSystemKind> kinds_of(FileSystem fs);
+std::string to_string(const FileSystemKind& kind);
+
+// Runs mkfs.
+Status make_file_system(const FileSystemKind& kind, const LoopDevice& device);
 
 // A mount; its destructor unmounts.
 class Mounted {
  public:
   // On the empty directory `dir`. The file system replays its journal.
-  static Result<Mounted> mount(FileSystem fs, LoopDevice device, const std::string& dir);
+  static Result<Mounted> mount(const FileSystemKind& kind, LoopDevice device,
+                               const std::string& dir);
   Mounted(Mounted&& other) noexcept;
   Mounted& operator=(Mounted&&) = delete;
   ~Mounted();
