@@ -16,7 +16,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
 
-from cephcluster.errors import Interrupted  # noqa: E402
+from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from storebench import table as tables  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
@@ -83,7 +83,7 @@ def brief(result: dict[str, Any]) -> str:
     for phase in result.get("phases", []):
         if phase["seconds"]:
             parts.append(f"{phase['name']} {phase['operations'] / phase['seconds']:.0f}/s"
-                         f" p50 {phase['latency_us']['p50']:.0f} us")
+                         f" {phase['latency_us']['mean']:.0f} us")
     for name, value in list(result.get("values", {}).items())[:3]:
         parts.append(f"{name} {value:.3g}")
     return ", ".join(parts)
@@ -198,6 +198,10 @@ def main() -> None:
         run(options)
     except RunError as error:
         print(f"\nbench: {error}", file=sys.stderr)
+        sys.exit(1)
+    except ClusterError as error:
+        print(flush=True)
+        error.report("bench")
         sys.exit(1)
     except Interrupted as interrupted:
         print("\nbench: interrupted; the stores are removed, the results so far are kept",

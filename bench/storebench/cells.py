@@ -74,6 +74,11 @@ def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
                 settings=limits, lasts=30 + objects / 8000)
 
 
+def rados(size: int, seconds: float) -> Cell:
+    return Cell(f"rados-{name_of(size)}", "rados", (*ALL_DURABLE, "memstore"),
+                {"size": size, "depth": 16}, lasts=30 + seconds, seconds=seconds)
+
+
 def quick() -> Iterator[Cell]:
     few = ("tablestore", "bluestore-ssd", "bluestore-hdd")
     yield new(4 * KIB, 1, few)
@@ -94,6 +99,8 @@ def usual() -> Iterator[Cell]:
         yield new(size, 16, every if size != 4 * MIB else ALL_DURABLE)
         if size <= 64 * KIB:
             yield new(size, 64, BEST_COUNTS)
+    for size in (4 * KIB, 64 * KIB, MIB):
+        yield rados(size, 20)
     yield from others(metadata_objects=200000, omap_keys=200000, restarts=(10000, 100000),
                       aging_rounds=5)
 
@@ -103,6 +110,8 @@ def full() -> Iterator[Cell]:
     for power in range(12, 23):
         for depth in (1, 16, 64):
             yield new(1 << power, depth, every if power < 22 else ALL_DURABLE)
+    for size in (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB):
+        yield rados(size, 60)
     yield from others(metadata_objects=1000000, omap_keys=1000000,
                       restarts=(10000, 100000, 1000000), aging_rounds=10)
     yield from choices()

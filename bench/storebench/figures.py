@@ -72,8 +72,8 @@ def of_phase(phase: dict[str, Any], store: str) -> Figures:
     figures = {
         "iops": operations / seconds,
         "mb_per_second": phase["payload_bytes"] / seconds / 1e6,
-        "mean_us": latency["mean"], "p50_us": latency["p50"], "p99_us": latency["p99"],
-        "p99_9_us": latency["p99_9"], "max_us": latency["max"],
+        **{f"{name}_us": latency[name] for name in ("mean", "p50", "p99", "p99_9", "max")
+           if name in latency},     # rados bench tells only some
         "cpu_us_per_operation":
             (usage["user_seconds"] + usage["system_seconds"]) / operations * 1e6,
         "flushes_per_operation": usage["disk_flushes"] / operations,

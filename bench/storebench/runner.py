@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from . import rados
 from .cells import Cell
 from .variants import (MIB, VARIANTS, BlockFiles, LoopDevice, Variant, release_loop_devices,
                        settings_of)
@@ -48,6 +49,10 @@ class Runner:
             with self._block_of(variant, cell) as block:
                 settings = settings_of(variant, cell.store_bytes, block,
                                        cell.settings.get(name, {}))
+                if cell.workload == "rados":
+                    return rados.measure(variant.store, settings, int(cell.arguments["size"]),
+                                         int(cell.arguments["depth"]), cell.seconds or seconds,
+                                         cell.store_bytes // 4, self._progress)
                 words = self._words(cell, variant, settings, seconds)
                 if cell.workload == "die":
                     return self._die_and_restart(words)

@@ -7,7 +7,7 @@ import random
 import shutil
 import socket
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import ClusterError
@@ -34,15 +34,16 @@ class Settings:
     osds: int
     fsid: str
     mon_port: int
+    osd_options: dict[str, str] = field(default_factory=dict)   # over all others
 
     @staticmethod
-    def new(store: str, osds: int) -> Settings:
+    def new(store: str, osds: int, osd_options: dict[str, str] | None = None) -> Settings:
         if store not in STORES:
             raise ClusterError(f"no store is called '{store}'",
                                hint=f"the stores are {', '.join(STORES)}")
         if osds < 1:
             raise ClusterError("a cluster needs at least one OSD")
-        return Settings(store, osds, str(uuid.uuid4()), free_port())
+        return Settings(store, osds, str(uuid.uuid4()), free_port(), osd_options or {})
 
     @property
     def replicas(self) -> int:
@@ -204,6 +205,7 @@ def ceph_conf(layout: Layout, settings: Settings) -> str:
         "osd_scrub_backoff_ratio": "0",
         "osd_scrub_load_threshold": "100",
         **store_options(settings.store),
+        **settings.osd_options,
     }
     sections = {"global": everywhere, "mon": daemons | mon, "mgr": daemons | mgr,
                 "osd": daemons | osd}

@@ -18,12 +18,13 @@ class EphemeralCluster:
     purpose starts. With `keep` all of it stays, running."""
 
     def __init__(self, purpose: str, store: str, osds: int, *, keep: bool = False,
+                 osd_options: dict[str, str] | None = None,
                  progress: Progress = lambda line: None):
         self.keep = keep
         self.purpose = purpose
         sweep(purpose)
         root = STATE / f"{purpose}.{os.getpid()}"
-        self.cluster = Cluster(root, Settings.new(store, osds), ephemeral=not keep,
+        self.cluster = Cluster(root, Settings.new(store, osds, osd_options), ephemeral=not keep,
                                progress=progress)
 
     def __enter__(self) -> Cluster:

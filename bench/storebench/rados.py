@@ -1,0 +1,101 @@
+"""The cluster level: rados bench against one OSD."""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cephcluster.cluster import Cluster
+from cephcluster.daemons import Daemon
+from cephcluster.ephemeral import EphemeralCluster
+from cephcluster.errors import ClusterError
+from cephcluster.tool import run_tool
+
+POOL = "bench"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def usage_of(osd: Daemon) -> dict[str, float]:
+    """What the OSD's process and its disk have consumed; names as in
+    ceph_tablestore_bench."""
+    pid = osd.pid()
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    device = os.stat(osd.layout.data(osd.name)).st_dev
+    disk_file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    disk = [int(word) for word in disk_file.read_text().split()] if disk_file.exists() else [0] * 17
+    machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:8]]
+    switches = sum(int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
+                   for line in (task / "status").read_text().splitlines()
+                   if "ctxt_switches" in line)
+    return {
+        "user_seconds": int(stat[11]) / TICKS, "system_seconds": int(stat[12]) / TICKS,
+        "context_switches": switches, "write_bytes": int(io["write_bytes"]),
+        "read_bytes": int(io["read_bytes"]), "disk_write_bytes": disk[6] * 512,
+        "disk_flushes": disk[15],
+        "machine_busy_seconds": (sum(machine) - machine[3] - machine[4]) / TICKS,
+    }
+
+
+def peak_memory_of(osd: Daemon) -> int:
+    for line in Path(f"/proc/{osd.pid()}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def counters_of(osd: Daemon) -> dict[str, float]:
+    """The flat numbers of the store's own sections."""
+    dump = osd.ask("perf dump")
+    return {f"{section}.{name}": value
+            for section in ("tablestore", "bluestore", "bluefs", "kstore")
+            for name, value in dump.get(section, {}).items()
+            if isinstance(value, (int, float))}
+
+
+def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
+                most_bytes: int) -> dict[str, Any]:
+    printed = run_tool("rados", "-c", cluster.layout.conf, "-p", POOL, "bench",
+                       str(round(seconds)), "write", "-b", str(size), "-t", str(threads),
+                       "--no-cleanup", "--max-objects", str(most_bytes // size),
+                       "--format", "json", timeout=seconds + 120, watch=cluster.check_daemons)
+    try:
+        return json.loads(printed[printed.index("{"):])
+    except ValueError:
+        raise ClusterError("rados bench printed no result",
+                           details=printed.splitlines()[-5:]) from None
+
+
+def measure(store: str, options: dict[str, str], size: int, threads: int, seconds: float,
+            most_bytes: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """One run, in the form of ceph_tablestore_bench's result."""
+    with EphemeralCluster("bench", store, 1, osd_options=options, progress=progress) as cluster:
+        cluster.create_pool(POOL)
+        osd = cluster.osds[0]
+        progress("first objects")
+        rados_write(cluster, size, threads, 2, most_bytes // 8)
+        before, counted = usage_of(osd), counters_of(osd)
+        progress("rados bench")
+        result = rados_write(cluster, size, threads, seconds, most_bytes)
+        after = usage_of(osd)
+        operations = int(result["total_writes_made"])
+        usage = {name: after[name] - before[name] for name in after}
+        finished = [int(each["finished"]) for each in result.get("datas", [])]
+        phase = {
+            "name": "write", "depth": threads, "operations": operations,
+            "seconds": float(result["total_time_run"]), "payload_bytes": operations * size,
+            "latency_us": {"mean": float(result["average_latency"]) * 1e6,
+                           "max": float(result["max_latency"]) * 1e6},
+            "interval_ms": 1000,
+            "interval_operations": [later - earlier
+                                    for earlier, later in zip(finished, finished[1:])],
+            "usage": usage, "usage_settled": usage,
+            "counters": {path: value - counted.get(path, 0)
+                         for path, value in counters_of(osd).items()
+                         if value != counted.get(path, 0)},
+            "peak_memory_bytes": peak_memory_of(osd),
+        }
+    return {"options": {"store": store, "workload": "rados", "size": size, "depth": threads,
+                        "settings": options}, "phases": [phase]}
