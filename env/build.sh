@@ -24,7 +24,7 @@ CMAKE_CXX="-DFMT_DEPRECATED_OSTREAM -fpermissive -w"
 
 CEPH_TARGETS="ceph-osd ceph_test_objectstore ceph-objectstore-tool"
 # Ours, as soon as a patch adds them.
-OUR_TARGETS="ceph_test_tablestore ceph_tablestore_bench"
+OUR_TARGETS="ceph_test_tablestore ceph_tablestore_bench ceph_tablestore_sim"
 JOBS=${TABLESTORE_JOBS:-$(($(nproc) + 1))}
 
 lay_overlay() {

@@ -1,0 +1,326 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// Transactions and the life of a store; what judges it is in machine_checks.cc.
+#include "test/objectstore/tablestore/sim/machine.h"
+
+#include <algorithm>
+
+#include "global/global_context.h"
+#include "os/tablestore/engine/io/block_memory.h"
+#include "os/tablestore/keys.h"
+#include "test/objectstore/tablestore/sim/machine_record.h"
+
+namespace tablestore_sim {
+
+using tablestore::EngineOptions;
+using tablestore::Family;
+using tablestore::Reporter;
+using tablestore::Status;
+using tablestore::Txn;
+
+namespace {
+
+std::string directory;
+
+/// Small, so that logs fill up, containers come and go, and a recovery is quick.
+void set_engine_options(EngineOptions& o)
+{
+  o.log_bytes = 2 << 20;
+  o.segment_bytes = 1 << 20;
+  o.container_bytes = 4 << 20;
+  o.capacity_bytes = 40 << 20;
+  o.memtable_bytes = 64 << 20;
+  o.table_cache_bytes = 4 << 20;
+  // Nothing in the background but what is asked for.
+  o.table_options =
+    "disable_auto_compactions=true;stats_dump_period_sec=0;stats_persist_period_sec=0;"
+    "arena_block_size=32768;compression=kNoCompression;skip_stats_update_on_db_open=true;"
+    "skip_checking_sst_file_sizes_on_db_open=true;max_file_opening_threads=1";
+  o.group_bytes_max = 512 << 10;
+  o.small_data_bytes = 64 << 10;
+  o.prepare_ahead_bytes = 1 << 20;
+  o.quiet_steps = 2;
+  o.reporter.fatal = [](const std::string& why) { throw Died{why}; };
+}
+
+}  // namespace
+
+void set_directory(const std::string& path) { directory = path; }
+
+// ---- callbacks
+
+Machine::Callback::Callback(Machine& machine, RecordRef record, unsigned kind)
+  : machine(machine), record(std::move(record)), kind(kind)
+{
+  machine.callbacks.insert(this);
+}
+
+Machine::Callback::~Callback() { machine.callbacks.erase(this); }
+
+void Machine::Callback::finish(int) { machine.called(*record, kind); }
+
+void Machine::run_callbacks()
+{
+  std::list<Context*> waiting;
+  callback_queue.move_to(waiting);
+  for (Context* context : waiting)
+    context->complete(0);
+}
+
+void Machine::broken(const std::string& what)
+{
+  if (violation.empty())
+    violation = what;
+}
+
+void Machine::called(Record& record, unsigned kind)
+{
+  if (++record.calls[kind] > 1)
+    broken("a callback ran twice");
+  if (kind != Callback::commit) {
+    if (kind == Callback::after && record.calls[Callback::commit] == 0)
+      broken("flush_commit is told of a transaction that is not durable");
+    return;
+  }
+  const uint64_t lsn = record.txn ? record.txn->lsn() : 0;
+  if (lsn <= acknowledged_lsn)
+    broken("transaction " + std::to_string(lsn) + " is acknowledged after " +
+           std::to_string(acknowledged_lsn));
+  acknowledged_lsn = std::max(acknowledged_lsn, lsn);
+}
+
+// ---- life
+
+Machine::Machine(DiskImage image, uint64_t seed, State floor, uint64_t floor_lsn)
+  : sim_disk(std::make_shared<SimDisk>(std::move(image), capacity_bytes, seed)), random(seed)
+{
+  become(std::move(floor), floor_lsn);
+  make_store();
+}
+
+Machine::~Machine()
+{
+  sim_disk->end_of_process();
+  sim_disk->watch(nullptr);
+  handles.clear();
+  store.reset();
+  run_callbacks();
+  // What was never called: of transactions that the end of the process has swallowed.
+  while (!callbacks.empty())
+    delete *callbacks.begin();
+}
+
+void Machine::make_store()
+{
+  tablestore::StoreSeams seams;
+  seams.disk = sim_disk;
+  seams.stepped = true;
+  seams.engine_options = [this](EngineOptions& o) {
+    set_engine_options(o);
+    o.stepped = [this] {
+      full = true;
+      throw Died{"waits for space"};
+    };
+  };
+  seams.on_submit = [this](const std::shared_ptr<const Txn>& txn) {
+    if (being_queued)
+      being_queued->txn = txn;
+  };
+  store = std::make_unique<TableStore>(g_ceph_context, directory, std::move(seams));
+}
+
+void Machine::become(State state, uint64_t lsn)
+{
+  submitted.clear();
+  last_of.clear();
+  latest_state = state;
+  floor_state = std::move(state);
+  floor_at = acknowledged_lsn = lsn;
+}
+
+int Machine::mkfs()
+{
+  uuid_d fsid;
+  fsid.parse("00000000-0000-4000-8000-000073696d73");
+  store->set_fsid(fsid);
+  return store->mkfs();
+}
+
+int Machine::mount() { return store->mount(); }
+
+int Machine::umount()
+{
+  handles.clear();
+  const int r = store->umount();
+  run_callbacks();
+  return r;
+}
+
+bool Machine::meets_full_disk(const Status& status)
+{
+  full |= status.code() == ENOSPC;
+  return full;
+}
+
+void Machine::flush_table_meanwhile()
+{
+  sim_disk->meanwhile([this] {
+    if (random() % 40 == 0 && !full)   // the next one dies of others
+      full = stepper().lane().flush_table().code() == ENOSPC;
+  });
+}
+
+// ---- transactions
+
+Machine::Handle& Machine::handle_of(const coll_t& cid)
+{
+  Handle& handle = handles[cid];
+  if (!handle) {
+    handle = store->open_collection(cid);
+    store->set_collection_commit_queue(cid, &callback_queue);
+  }
+  return handle;
+}
+
+int Machine::queue(TransactionMaker& maker, const coll_t& through)
+{
+  for (const coll_t& cid : maker.made) {
+    handles[cid] = store->create_new_collection(cid);
+    store->set_collection_commit_queue(cid, &callback_queue);
+  }
+  auto record = std::make_shared<Record>();
+  record->through = through;
+  record->touched = maker.touched;
+  record->change = maker.change;
+  maker.txn.register_on_commit(new Callback(*this, record, Callback::commit));
+  maker.txn.register_on_applied(new Callback(*this, record, Callback::applied));
+  maker.txn.register_on_applied_sync(new Callback(*this, record, Callback::applied_sync));
+  Handle handle = handle_of(through);
+  being_queued = record;
+  try {
+    store->queue_transaction(handle, std::move(maker.txn));
+  } catch (int r) {   // it was taken back
+    being_queued.reset();
+    for (const coll_t& cid : maker.made)
+      handles.erase(cid);
+    return r;
+  } catch (...) {
+    being_queued.reset();
+    throw;
+  }
+  being_queued.reset();
+  latest_state.apply(record->change);
+  submitted.push_back(record);
+  last_of[through] = record;
+  for (const auto& [cid, bits] : record->change.collections) {
+    if (!bits) {
+      handles.erase(cid);
+      last_of.erase(cid);
+    }
+  }
+  return 0;
+}
+
+int Machine::transaction(const std::vector<OpOnObject>& ops, bool across)
+{
+  TransactionMaker maker(latest_state, (floor_at + 1) * 4096 + submitted.size());
+  coll_t through = maker.collection_of(ops[0]);
+  for (OpOnObject o : ops) {
+    // Most transactions are of one collection.
+    o.collection = random() % 8 ? ops[0].collection : o.collection;
+    maker.run(o);
+  }
+  if (maker.empty())
+    return 0;
+  if (!maker.made.empty() && maker.touched.size() == 1)
+    through = maker.made.front();
+  if (across)
+    through = std::next(latest_state.collections.begin(),
+                        random() % latest_state.collections.size())->first;
+  if (!latest_state.collections.count(through) && maker.made.empty())
+    through = latest_state.collections.begin()->first;
+  const int r = queue(maker, through);
+  if (!violation.empty())
+    throw Failure{violation};
+  return r;
+}
+
+void Machine::make_first_collections()
+{
+  for (const auto& [cid, bits] : first_collections()) {
+    TransactionMaker maker(latest_state, 0);
+    maker.make_collection(cid, bits);
+    if (int r = queue(maker, cid); r < 0)
+      throw Failure{"a collection cannot be made: " + std::to_string(r)};
+  }
+}
+
+void Machine::commit_all()
+{
+  for (const auto& record : submitted) {
+    while (record->txn->lsn() == 0 || record->calls[Callback::commit] == 0) {
+      stepper().lane().commit();
+      run_callbacks();
+    }
+  }
+  if (!violation.empty())
+    throw Failure{violation};
+}
+
+void Machine::flush_commit(uint64_t which)
+{
+  const auto& collections = latest_state.collections;
+  const coll_t cid = std::next(collections.begin(), which % collections.size())->first;
+  const auto last = last_of.find(cid);
+  const RecordRef record = last == last_of.end() ? std::make_shared<Record>() : last->second;
+  auto* callback = new Callback(*this, record, Callback::after);
+  if (!handle_of(cid)->flush_commit(callback))
+    return;
+  delete callback;
+  run_callbacks();
+  if (last != last_of.end() && record->calls[Callback::commit] == 0)
+    throw Failure{"flush_commit waits for nothing, though a transaction is not durable"};
+}
+
+void Machine::add_strays(Random& chance)
+{
+  using namespace tablestore;
+  auto txn = std::make_shared<Txn>();
+  txn->barrier = true;
+  const uint64_t nid = uint64_t(1) << 40 | chance() % 1000;
+  if (chance() % 2)
+    txn->put(Family::omap, omap_key(omap_prefix(1, nid), "stray"), "value");
+  if (chance() % 2)
+    txn->put(Family::data, inline_key(nid), "stray");
+  if (chance() % 2)
+    txn->put(Family::object, segment_key(nid, 0), "stray");
+  if (chance() % 2) {
+    const int64_t deltas[2] = {4096, int64_t(chance() % 9) - 4};
+    txn->add(pool_stats_key(2), deltas);
+  }
+  if (chance() % 2 && engine().reserve(3 * block_bytes).ok()) {
+    auto memory = std::make_shared<BlockMemory>(3 * block_bytes);
+    const iovec iov{memory->data(), memory->size()};
+    std::vector<uint32_t> checksums;
+    engine().write(*txn, {&iov, 1}, memory, &checksums);
+  }
+  engine().submit(txn);
+  engine().drain();
+  run_callbacks();
+}
+
+// ---- crashes
+
+Snapshot Machine::snapshot()
+{
+  run_callbacks();
+  return {sim_disk->image(), acknowledged_lsn, "quiet"};
+}
+
+Snapshot Machine::snapshot(const DiskImage& image, const char* io)
+{
+  run_callbacks();
+  return {image, acknowledged_lsn, io};
+}
+
+}  // namespace tablestore_sim

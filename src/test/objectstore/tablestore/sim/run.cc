@@ -1,0 +1,226 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "test/objectstore/tablestore/sim/run.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "test/objectstore/tablestore/sim/base.h"
+
+namespace tablestore_sim {
+
+using tablestore::Result;
+using tablestore::Status;
+
+Run::Run(const HistoryOptions& options) : options(options)
+{
+  const Base& base = options.wrapped ? wrapped_base() : fresh_base();
+  machine = std::make_unique<Machine>(base.image, 1, base.state, base.lsn);
+  follow(*machine);
+  if (int r = machine->mount(); r < 0)
+    throw Failure{"mount = " + std::to_string(r)};
+  machine->flush_table_meanwhile();
+}
+
+void Run::finish()
+{
+  if (is_over)
+    return;
+  crash(machine->snapshot(), Random(99));
+  if (!is_over)
+    check_quiet();
+}
+
+void Run::expect_excuse(const std::string& what) const
+{
+  if (!faulty && !lied && !machine->table_is_full())
+    throw Failure{what};
+}
+
+void Run::transaction(Step::Kind kind, Random& random)
+{
+  std::vector<OpOnObject> ops(1 + random() % 5 / (1 + random() % 2));
+  for (OpOnObject& o : ops) {
+    Op op = Op(random() % op_kinds);
+    if ((op >= Op::make_collection && op <= Op::merge) ||
+        (op == Op::fill_log && random() % 4 != 0) || (op == Op::write_large && random() % 2))
+      op = Op(random() % unsigned(Op::make_collection));
+    o = {op, uint32_t(random()), uint32_t(random()), uint32_t(random())};
+  }
+  if (kind == Step::Kind::collections) {
+    ops.resize(std::min<size_t>(ops.size(), 2));
+    ops.back().op = Op(unsigned(Op::make_collection) + random() % 4);
+  }
+  if (kind == Step::Kind::bulk)
+    ops.assign(1, {Op::fill_log, uint32_t(random()), uint32_t(random()), uint32_t(random())});
+  const int r = machine->transaction(ops, kind == Step::Kind::across);
+  ++counts.transactions;
+  if (r == 0)
+    return;
+  ++counts.taken_back;
+  if (r != -ENOSPC || !options.full)
+    expect_excuse("a transaction is refused: " + std::to_string(r));
+}
+
+void Run::check_quiet()
+{
+  machine->engine().drain();
+  note(*machine);
+  if (taken || machine->table_is_full())
+    return;
+  machine->check_live(lied, unclean);
+  ++counts.checks;
+}
+
+void Run::engine_work(const char* what, const Status& status)
+{
+  if (status.ok() || machine->meets_full_disk(status))
+    return;
+  expect_excuse(std::string(what) + ": " + status.what());
+  throw Died{status.what()};
+}
+
+void Run::background(const std::function<Result<bool>()>& work, Random& random)
+{
+  for (uint64_t n = 1 + random() % 8; n > 0; --n) {
+    if (const auto done = work(); !done.ok()) {
+      expect_excuse("background work: " + done.status().what());
+      throw Died{done.status().what()};
+    }
+  }
+}
+
+void Run::fill_disk(Random& random)
+{
+  if (!options.full)
+    return;
+  const auto space = machine->disk().space();
+  const uint64_t available = space.ok() ? space->available_bytes : 0;
+  const uint64_t most = random() % 2 ? 8 << 20 : 32 << 10;   // below it, the table's part too
+  const uint64_t left = std::min<uint64_t>(available, random() % most);
+  machine->disk().set_other_bytes(random() % 3 ? available - left : 0);
+}
+
+void Run::set_faults(Random& random)
+{
+  Faults faults{.slow = 0.5};
+  if (options.errors) {
+    faults.read_error = random() % 2 ? 0.001 : 0;
+    faults.write_error = random() % 2 ? 0.003 : 0;
+    faults.flush_error = random() % 2 ? 0.005 : 0;
+  }
+  if (options.damage) {
+    faults.lost_write = random() % 2 ? 0.005 : 0;
+    faults.misdirected_write = random() % 2 ? 0.005 : 0;
+  }
+  faulty = options.errors;
+  unclean |= faults.read_error > 0;
+  machine->disk().set_faults(faults);
+}
+
+// ---- umount and what follows
+
+void Run::remount_or_die()
+{
+  if (int r = machine->mount(); r < 0) {
+    expect_excuse("mount = " + std::to_string(r));
+    throw Died{"mount = " + std::to_string(r)};
+  }
+  machine->flush_table_meanwhile();
+}
+
+void Run::remount(Step::Kind kind, Random& random)
+{
+  if (kind == Step::Kind::repair && !faulty)
+    machine->add_strays(random);
+  machine->umount();
+  if (machine->table_is_full())
+    throw Died{"umount on a full disk"};
+  if (kind == Step::Kind::fsck) {
+    const int errors = machine->fsck();
+    if (errors != 0 && !unclean)
+      expect_excuse("fsck = " + std::to_string(errors));
+  }
+  if (kind == Step::Kind::repair) {
+    const int left = machine->repair();
+    ++counts.repairs;
+    if (left != 0)
+      expect_excuse("repair = " + std::to_string(left));
+    else if (!faulty)
+      unclean = false;
+  }
+  remount_or_die();
+  if (!faulty)
+    check_quiet();
+}
+
+// ---- steps
+
+void Run::make(const Step& step, Random& random)
+{
+  tablestore::StoreStepper stepper = machine->stepper();
+  switch (step.kind) {
+  case Step::Kind::transaction:
+  case Step::Kind::across:
+  case Step::Kind::collections:
+  case Step::Kind::bulk:
+    return transaction(step.kind, random);
+  case Step::Kind::commit: return stepper.lane().commit();
+  case Step::Kind::read: return machine->check_some(random, lied || (faulty && unclean));
+  case Step::Kind::drain: return check_quiet();
+  case Step::Kind::flush_commit: return machine->flush_commit(random());
+  case Step::Kind::tick: return stepper.tick();
+  case Step::Kind::drop_caches:
+    machine->tablestore().flush_cache(nullptr);
+    return;
+  case Step::Kind::checkpoint: return engine_work("checkpoint", machine->engine().checkpoint());
+  case Step::Kind::requested: return stepper.lane().checkpoint_if_requested();
+  case Step::Kind::compact: return engine_work("compaction", machine->engine().compact());
+  case Step::Kind::prepare:
+    return background([&] { return stepper.lane().prepare(); }, random);
+  case Step::Kind::shrink:
+    return background([&] { return stepper.lane().shrink(); }, random);
+  case Step::Kind::fill_disk: return fill_disk(random);
+  case Step::Kind::faults: return set_faults(random);
+  case Step::Kind::rot:
+    if (options.damage)
+      rot(random);
+    return;
+  case Step::Kind::crash: return arm(random);
+  case Step::Kind::close:
+  case Step::Kind::fsck:
+  case Step::Kind::repair:
+    return remount(step.kind, random);
+  }
+}
+
+void Run::step(const Step& step)
+{
+  if (is_over)
+    return;
+  Random random(step.seed);
+  if (options.trace)
+    std::printf("%s\n", to_string(step).c_str());
+  if (step.kind == Step::Kind::crash && crash_in > 0) {   // the last one did not come in time
+    crash(machine->snapshot(), random);
+    if (is_over)
+      return;
+  }
+  bool died = false;
+  try {
+    make(step, random);
+  } catch (const Died& d) {
+    if (!taken)
+      expect_excuse("the store died: " + d.why);
+    died = true;
+    ++counts.died;
+  }
+  if (is_over)
+    return;
+  if (taken)
+    crash(*taken, random);
+  else if (died || machine->table_is_full())
+    crash(machine->snapshot(), random);
+}
+
+}  // namespace tablestore_sim

@@ -1,0 +1,67 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// One history as it happens: steps, crashes, recoveries. For history.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "test/objectstore/tablestore/sim/history.h"
+
+namespace tablestore_sim {
+
+/// Owns the machine that is alive. A crash is a copy of the disk that SimDisk::watch takes in the
+/// middle of a step; the machine does not know, and is replaced when the step has ended.
+/// Single-threaded. Throws Failure, and Unreadable.
+class Run {
+ public:
+  explicit Run(const HistoryOptions& options);
+
+  void step(const Step& step);
+  /// The last crash, so that every history ends with a recovery.
+  void finish();
+  /// The store was lost, as it may be.
+  bool over() const { return is_over; }
+  HistoryResult result() const { return counts; }
+
+ private:
+  // ---- steps (run.cc)
+  void make(const Step& step, Random& random);
+  void transaction(Step::Kind kind, Random& random);
+  void check_quiet();
+  void background(const std::function<tablestore::Result<bool>()>& work, Random& random);
+  void engine_work(const char* what, const tablestore::Status& status);
+  void fill_disk(Random& random);
+  void set_faults(Random& random);
+  void remount(Step::Kind kind, Random& random);
+  void remount_or_die();
+  /// An error of the store: is it the disk's? Else it is a failure.
+  void expect_excuse(const std::string& what) const;
+
+  // ---- crashes (run_crash.cc)
+  /// The crash comes at one of the next I/Os.
+  void arm(Random& random);
+  /// The machine dies at `snapshot`, and perhaps again while it recovers.
+  void crash(Snapshot snapshot, Random random);
+  /// False: crashed (taken), or failed by a failing disk.
+  bool reopen(const Machine& before, const Snapshot& crashed, DiskImage image, Random& random,
+              bool may_crash);
+  bool mount_fails(bool errors, std::string* why);
+  void repair();
+  void rot(Random& random);
+  void note(Machine& machine);
+  void follow(Machine& machine);
+
+  const HistoryOptions options;
+  HistoryResult counts;
+  std::unique_ptr<Machine> machine;
+  std::optional<Snapshot> taken;   ///< the crash that has happened
+  uint64_t crash_in = 0;           ///< I/Os; 0: none is due
+  bool faulty = false;             ///< the disk fails now and then
+  bool unclean = false;            ///< reads have failed: there may be something to repair
+  bool lied = false;               ///< the disk did not keep its promises
+  bool is_over = false;
+};
+
+}  // namespace tablestore_sim
