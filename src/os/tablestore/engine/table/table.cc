@@ -47,6 +47,10 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
+  // A new MANIFEST for every change of the set of files, which becomes the one that counts by a
+  // rename, never an append: ext4 may journal a longer size before the data is there, and RocksDB
+  // refuses to open where a power cut has torn the last record.
+  o.max_manifest_file_size = 1;
   if (stepped) {
     o.info_log = std::make_shared<NoLog>();
     o.max_file_opening_threads = 1;
