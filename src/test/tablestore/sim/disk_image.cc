@@ -8,128 +8,6 @@
 
 namespace tablestore::sim {
 
-namespace {
-
-// Applies a change of a direct file, whole.
-void apply(FileView& view, const PendingOp& op) {
-  const uint32_t first = uint32_t(op.offset / block_bytes);
-  const uint32_t end = uint32_t((op.offset + op.length) / block_bytes);
-  if (op.kind != PendingOp::Kind::punch) view.grow(op.offset + op.length);
-  for (uint32_t b = first; b < end && b < view.extents.size(); ++b) {
-    switch (op.kind) {
-      case PendingOp::Kind::write:
-        view.set_extent(b, FileView::Extent::written);
-        view.set_page(b, op.pages[b - first]);
-        break;
-      case PendingOp::Kind::zeroes:
-        view.set_extent(b, FileView::Extent::written);
-        view.set_page(b, nullptr);
-        break;
-      case PendingOp::Kind::allocate:
-        if (view.extents[b] == FileView::Extent::hole)
-          view.set_extent(b, FileView::Extent::unwritten);
-        break;
-      case PendingOp::Kind::punch:
-        view.set_extent(b, FileView::Extent::hole);
-        view.set_page(b, nullptr);
-        break;
-    }
-  }
-}
-
-// What is left of one write to one block.
-PagePtr mix_sectors(const FileView& view, uint32_t block, const PagePtr& written, bool torn_here,
-                    unsigned torn_at, Random& random) {
-  auto mixed = std::make_shared<Page>();
-  std::memcpy(mixed->data(), view.page(block), block_bytes);
-  static const Page zeros{};
-  const std::byte* source = written ? written->data() : zeros.data();
-  for (unsigned s = 0; s < block_bytes / sector_bytes; ++s) {
-    std::byte* target = mixed->data() + s * sector_bytes;
-    unsigned what;  // 0 keep, 1 drop, 2 other bytes
-    if (torn_here) {
-      what = s < torn_at ? 0 : 1;
-    } else {
-      const unsigned r = unsigned(random() % 8);
-      what = r < 4 ? 0 : r < 7 ? 1 : 2;
-    }
-    if (what == 0) std::memcpy(target, source + s * sector_bytes, sector_bytes);
-    if (what == 2)
-      for (unsigned i = 0; i < sector_bytes; i += 8) {
-        const uint64_t other = random();
-        std::memcpy(target + i, &other, 8);
-      }
-  }
-  return mixed;
-}
-
-// Part of a write survives, by sectors.
-void apply_part(FileView& view, const PendingOp& op, bool torn, Random& random) {
-  view.grow(op.offset + op.length);
-  const uint64_t sectors = op.length / sector_bytes;
-  const uint64_t kept = torn ? random() % (sectors + 1) : 0;
-  const uint32_t first = uint32_t(op.offset / block_bytes);
-  constexpr unsigned per_block = block_bytes / sector_bytes;
-  for (uint32_t i = 0; i < op.length / block_bytes; ++i) {
-    const uint32_t b = first + i;
-    const PagePtr written = op.kind == PendingOp::Kind::write ? op.pages[i] : nullptr;
-    const bool converts = view.extents[b] != FileView::Extent::written;
-    if (torn && uint64_t(i) * per_block >= kept) break;
-    if (converts && random() % 2) {  // the conversion is lost, and the data with it
-      if (view.extents[b] == FileView::Extent::hole && random() % 2)
-        view.set_extent(b, FileView::Extent::unwritten);
-      continue;
-    }
-    view.set_extent(b, FileView::Extent::written);
-    if (torn && uint64_t(i + 1) * per_block <= kept) {
-      view.set_page(b, written);
-    } else if (!torn && random() % 4 == 0) {
-      if (random() % 2) view.set_page(b, written);
-    } else {
-      const unsigned at = torn ? unsigned(kept - uint64_t(i) * per_block) : 0;
-      view.set_page(b, mix_sectors(view, b, written, torn, at, random));
-    }
-  }
-}
-
-// Some of what was appended to a buffered file since its last sync.
-void keep_some_pages(FileView& durable, const FileView& current, Random& random) {
-  if (current.size <= durable.size) {
-    if (current.size < durable.size && random() % 2) durable = current;
-    return;
-  }
-  const uint64_t before = durable.size;
-  const uint64_t size = before + random() % (current.size - before + 1);
-  const bool all = random() % 2;
-  durable.grow(size);
-  for (uint32_t b = uint32_t(before / block_bytes); b * block_bytes < size; ++b) {
-    durable.set_extent(b, FileView::Extent::written);
-    if (!all && random() % 2) continue;
-    auto page = std::make_shared<Page>();
-    std::memcpy(page->data(), current.page(b), block_bytes);
-    const uint64_t end = size - std::min<uint64_t>(size, b * block_bytes);
-    if (end < block_bytes) std::memset(page->data() + end, 0, block_bytes - end);
-    durable.set_page(b, std::move(page));
-  }
-}
-
-}  // namespace
-
-const char* fate_name(Fate fate) {
-  switch (fate) {
-    case Fate::drop: return "drop";
-    case Fate::keep: return "keep";
-    case Fate::last_only: return "last_only";
-    case Fate::not_last: return "not_last";
-    case Fate::log_only: return "log_only";
-    case Fate::data_only: return "data_only";
-    case Fate::torn: return "torn";
-    case Fate::scrambled: return "scrambled";
-    case Fate::killed: return "killed";
-  }
-  return "?";
-}
-
 // --- FileView
 
 void FileView::grow(uint64_t bytes) {
@@ -161,6 +39,38 @@ bool FileView::written(uint64_t offset, uint64_t length) const {
   for (uint64_t b = offset / block_bytes; b < end; ++b)
     if (b >= extents.size() || extents[b] != Extent::written) return false;
   return true;
+}
+
+bool FileView::has_hole(uint64_t offset, uint64_t length) const {
+  for (uint64_t b = offset / block_bytes; b < (offset + length) / block_bytes; ++b)
+    if (b >= extents.size() || extents[b] == Extent::hole) return true;
+  return false;
+}
+
+void FileView::apply(const PendingOp& op) {
+  const uint32_t first = uint32_t(op.offset / block_bytes);
+  const uint32_t end = uint32_t((op.offset + op.length) / block_bytes);
+  if (op.kind != PendingOp::Kind::punch) grow(op.offset + op.length);
+  for (uint32_t b = first; b < end && b < extents.size(); ++b) {
+    switch (op.kind) {
+      case PendingOp::Kind::write:
+        set_extent(b, FileView::Extent::written);
+        set_page(b, op.pages[b - first]);
+        break;
+      case PendingOp::Kind::zeroes:
+        set_extent(b, FileView::Extent::written);
+        set_page(b, nullptr);
+        break;
+      case PendingOp::Kind::allocate:
+        if (extents[b] == FileView::Extent::hole)
+          set_extent(b, FileView::Extent::unwritten);
+        break;
+      case PendingOp::Kind::punch:
+        set_extent(b, FileView::Extent::hole);
+        set_page(b, nullptr);
+        break;
+    }
+  }
 }
 
 // --- names
@@ -270,8 +180,40 @@ void DiskImage::complete(InodeId id, uint64_t op) {
   for (PendingOp& pending : inode.pending)
     if (pending.id == op) {
       pending.complete = true;
-      apply(inode.current, pending);
+      inode.current.apply(pending);
     }
+}
+
+void DiskImage::fail(InodeId id, uint64_t op) {
+  for (PendingOp& pending : changed(id).pending)
+    if (pending.id == op) pending.failed = true;
+}
+
+bool DiskImage::in_flight(InodeId id, uint64_t offset, uint64_t length) const {
+  return std::ranges::any_of(inode(id).pending, [&](const PendingOp& op) {
+    return !op.complete && !op.failed && op.offset < offset + length &&
+           offset < op.offset + op.length;
+  });
+}
+
+DiskImage::Unsettled DiskImage::unsettled() const {
+  Unsettled u;
+  auto is_container = [](const std::string& path) { return path.starts_with("containers/"); };
+  for (const NameChange& c : journal_) {
+    u.new_container |= is_container(c.to);
+    u.removed_container |= is_container(c.from);
+  }
+  for (const auto& [path, id] : names_) {
+    const Inode& file = inode(id);
+    for (const PendingOp& op : file.pending) {
+      u.zeroes |= is_container(path) && op.kind == PendingOp::Kind::zeroes;
+      u.allocation |= is_container(path) && op.kind == PendingOp::Kind::allocate &&
+                      file.durable.has_hole(op.offset, op.length);
+      u.punch |= op.kind == PendingOp::Kind::punch;
+      u.log_wrap |= path == "log/0" && op.offset == 0 && file.durable.pages.contains(0);
+    }
+  }
+  return u;
 }
 
 void DiskImage::forget(InodeId id, uint64_t op) {
@@ -279,10 +221,6 @@ void DiskImage::forget(InodeId id, uint64_t op) {
 }
 
 void DiskImage::flush(InodeId id) {
-  size_t changes = 0;
-  for (size_t i = 0; i < journal_.size(); ++i)
-    if (inode(id).buffered && journal_[i].inode == id && !journal_[i].to.empty()) changes = i + 1;
-  commit_names(changes);
   for (const auto& [other, shared] : inodes_) {
     const bool own = other == id;
     if (shared->buffered) {
@@ -303,7 +241,7 @@ void DiskImage::flush(InodeId id) {
     std::vector<PendingOp> left;
     for (PendingOp& op : inode.pending) {
       if (covered(inode, op))
-        apply(inode.durable, op);
+        inode.durable.apply(op);
       else
         left.push_back(std::move(op));
     }
@@ -355,85 +293,6 @@ bool DiskImage::rot(InodeId id, uint32_t block, uint64_t bit) {
     view->set_page(block, std::move(page));
   }
   return true;
-}
-
-// --- crash
-
-uint64_t DiskImage::last_write() const {
-  uint64_t last = 0;
-  for (const auto& [id, inode] : inodes_)
-    for (const PendingOp& op : inode->pending)
-      if (op.kind == PendingOp::Kind::write) last = std::max(last, op.id);
-  return last;
-}
-
-void DiskImage::crash_inode(const std::string& path, Inode& inode, Fate fate, uint64_t last,
-                            Random& random) {
-  const bool log = path.starts_with("log/"), data = path.starts_with("containers/");
-  for (const PendingOp& op : inode.pending) {
-    const bool writes = op.kind == PendingOp::Kind::write;
-    bool whole = false, part = false;
-    switch (fate) {
-      case Fate::drop: break;
-      case Fate::keep: whole = true; break;
-      case Fate::last_only: whole = !writes || op.id == last; break;
-      case Fate::not_last: whole = op.id != last; break;
-      case Fate::log_only: whole = log; break;
-      case Fate::data_only: whole = data; break;
-      case Fate::torn: part = writes, whole = !writes; break;
-      default:
-        whole = random() % 3 == 0;
-        part = !whole && random() % 2 && op.kind != PendingOp::Kind::punch &&
-               op.kind != PendingOp::Kind::allocate;
-    }
-    if (whole)
-      apply(inode.durable, op);
-    else if (part)
-      apply_part(inode.durable, op, fate == Fate::torn, random);
-  }
-  inode.pending.clear();
-  if (inode.buffered) {
-    if (fate == Fate::keep || fate == Fate::not_last) inode.durable = inode.current;
-    if (fate == Fate::torn || fate == Fate::scrambled)
-      keep_some_pages(inode.durable, inode.current, random);
-  }
-  inode.current = inode.durable;
-}
-
-void DiskImage::crash(Fate fate, Random& random) {
-  if (fate == Fate::killed) {
-    for (auto& [id, shared] : inodes_) {
-      for (size_t i = 0; i < shared->pending.size();) {
-        const PendingOp& op = shared->pending[i];
-        if (op.complete || random() % 2) {
-          if (!op.complete) complete(id, op.id);
-          ++i;
-        } else {
-          forget(id, op.id);
-        }
-      }
-    }
-    drop_unnamed();
-    return;
-  }
-  const uint64_t last = last_write();
-  const std::map<std::string, InodeId> paths = names_;
-  const bool names_too = fate == Fate::keep || fate == Fate::not_last;
-  const bool some = fate == Fate::torn || fate == Fate::scrambled;
-  commit_names(names_too ? journal_.size() : some ? random() % (journal_.size() + 1) : 0);
-  journal_.clear();
-  names_ = durable_names_;
-  drop_unnamed();
-  std::map<InodeId, std::string> path_of;
-  for (const auto& [path, id] : names_) path_of[id] = path;
-  for (const auto& [id, path] : path_of) {
-    const Inode& before = *inodes_.at(id);
-    if (before.pending.empty() && !before.buffered) continue;
-    if (before.buffered && before.current.size == before.durable.size &&
-        before.current.pages == before.durable.pages)
-      continue;
-    crash_inode(path, changed(id), fate, last, random);
-  }
 }
 
 void DiskImage::drop_unnamed() {

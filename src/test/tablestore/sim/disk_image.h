@@ -1,42 +1,55 @@
 // What a simulated disk holds: what is durable, what is not yet, and what a crash may make of it.
 //
-// The crash model. It is what XFS and ext4 (data=ordered) on a disk with a volatile cache promise,
-// and no kinder; where the two differ, the worse one counts, and where a promise is not needed by
-// the engine it is not given.
+// The crash model: one disk with a volatile cache, which obeys flushes and writes sectors of 512
+// bytes, below XFS or ext4 with data=ordered, mounted with barriers, as both are by default. What
+// they promise is kept, and nothing more: where they differ the worse one counts, and a promise
+// that the engine can do without is not given. In brackets: what it stands for.
 //
 // Direct files (log, containers, label), written in place in whole blocks:
-//  - A write passes through three states: submitted (any of its sectors may reach the disk, none is
-//    seen by a read), complete (reads see it; it lies in the disk's cache), durable.
-//  - At a crash, each 512-byte sector of each write that is not durable is kept, dropped (what lay
-//    there before stays), or filled with other bytes, whatever happens to its neighbours. Writes of
-//    different ranges have no order at all; of the same range, the order of submission.
+//  - A write passes through three states: submitted (any of its sectors may reach the disk, no read
+//    may be sent to its blocks, nor another write: they would have no order), complete (reads see
+//    it; it lies in the disk's cache), durable.
+//  - At a crash, each sector of each write that is not durable is kept, dropped (what lay there
+//    before stays) or filled with other bytes, whatever happens to its neighbours. Writes have no
+//    order at all but those of one block, which happen in the order of submission, each in part.
+//    [A cache writes back what it likes. Other bytes: more than disks do; checksums are to find it.]
 //  - A flush of a file makes durable every write to it that was complete when the flush was issued,
-//    and the file's metadata (size, extents). Of the other files' writes it makes durable those
+//    and that file's metadata (size, extents). Of the other files' writes it makes durable those
 //    that were complete and went to blocks that were durably *written* extents: these need nothing
-//    from the file system, only the disk's cache to be emptied, and it is one disk.
+//    from the file system, only the disk's cache to be emptied, and it is one disk. [XFS: a flush
+//    is a log write with a preflush, or, where there is nothing to log, a flush of the device;
+//    ext4: a journal commit with a barrier, or a flush of the device.]
 //  - A write to a hole or an unwritten extent (a first touch) needs a journal commit for the
 //    conversion, which only a flush of that very file forces. Before it, each block may come back
-//    converted or not, independent of the data: a block that was not converted reads as zeros and
-//    is unwritten, one that was may hold any mix of sectors, also other bytes.
-//  - Sizes, allocation, punched holes and zeros written ahead are such metadata too: lost or kept
-//    each by itself until a flush of that file.
+//    converted or not, whatever its neighbours do: a block that was not converted reads as zeros
+//    and is unwritten, one that was may hold any mix of sectors, also other bytes. [Both convert
+//    after the data is complete, so that what was there before never shows; here it may.]
+//  - Sizes, allocation, punched holes and zeros written ahead are such metadata too: lost or kept,
+//    each by itself, in no order with names or with each other, until a flush of that file. Of one
+//    allocation or punch any blocks may survive, but a size only as far as there is space: both
+//    file systems do these in several transactions, and ext4 moves the size with each. [Their
+//    journals keep one order; here there is none.]
 //
 // Buffered files (the table's), which are only appended to:
 //  - What was synced is durable, whole. Of what was appended since, the file may have any length
-//    between, and each 4 KiB page of it holds what was written or zeros (delayed allocation; the
-//    length is committed after the data's I/O, so stale or torn bytes never show). The part of a
-//    page that was synced stays.
+//    between, and each sector of it holds what was written or zeros. [Blocks that are new are
+//    converted after their data; but ext4 commits a size that lies in an old block without waiting
+//    for the data, and that page is torn as any write is. With data=writeback other bytes could
+//    show.] The part of a sector that was synced stays: a disk that cannot rewrite a sector
+//    without losing it is no ground for a journal either.
 //  - A sync of a file is a flush as above to all direct files.
 //
 // Names:
 //  - Create, remove and rename are journalled in one order over the whole file system; a crash
-//    keeps some prefix of them. A rename is atomic.
+//    keeps some prefix of them. A rename is atomic. [jbd2's one running transaction; XFS's CIL.]
 //  - A sync of a directory makes durable every change of a name in it (and so all before). A sync
-//    of a buffered file does so for its creation and renaming, as XFS and ext4 do and RocksDB
-//    expects; of a direct file it does not: the engine is to sync the directory.
+//    of a file does nothing for its name. [Both do more than that.]
 //
 // kill -9 of the process is not a crash of the disk: what was complete stays visible, and not
-// durable; what was submitted happens or not, each write as a whole.
+// durable; what was submitted happens, or not, or as far as the kernel had been asked for it.
+//
+// A write that fails leaves any of its sectors; a flush that fails leaves everything as it was, and
+// nobody may rely on a later one: the engine ends.
 #pragma once
 
 #include <array>
@@ -68,10 +81,12 @@ struct FileView {
   uint64_t taken_blocks = 0;          // not holes
 
   void grow(uint64_t bytes);
+  void apply(const struct PendingOp& op);  // of a direct file, whole
   void set_extent(uint32_t block, Extent extent);
   void set_page(uint32_t block, PagePtr page);
   const std::byte* page(uint32_t block) const;  // of zeros where there is none
   bool written(uint64_t offset, uint64_t length) const;
+  bool has_hole(uint64_t offset, uint64_t length) const;  // or ends before
 };
 
 // A change of a direct file that is not durable yet.
@@ -79,6 +94,7 @@ struct PendingOp {
   enum class Kind : uint8_t { write, zeroes, allocate, punch };
   Kind kind = Kind::write;
   bool complete = false;
+  bool failed = false;       // an error was reported, and this is never complete
   bool first_touch = false;  // needs a flush of its own file
   uint64_t id = 0;           // ascending in the order of submission
   uint64_t offset = 0;
@@ -131,7 +147,18 @@ class DiskImage {
   uint64_t submit(InodeId id, PendingOp op);
   void complete(InodeId id, uint64_t op);
   std::pair<uint64_t, uint64_t> range(InodeId id, uint64_t op) const;  // offset and length
+  void fail(InodeId id, uint64_t op);    // reported as failed
   void forget(InodeId id, uint64_t op);  // a write that the disk loses
+  // Whether something was submitted for a part of the range that is neither complete nor failed.
+  bool in_flight(InodeId id, uint64_t offset, uint64_t length) const;
+
+  // What is not durable yet, by what it is: a crash now is a crash while that is being done.
+  struct Unsettled {
+    bool zeroes = false, allocation = false, punch = false;  // of containers
+    bool new_container = false, removed_container = false;
+    bool log_wrap = false;  // a write to the log's first block, which has been written before
+  };
+  Unsettled unsettled() const;
   void flush(InodeId id);
 
   // Buffered files.

@@ -1,6 +1,7 @@
 // Random histories: made from a seed, run, and made smaller when they fail.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,11 +31,12 @@ struct Step {
     bulk,         // a transaction of many rows, so that the log fills
     requested,    // the checkpoint that the filling log asks for
     huge,         // an object of more than a container is written or removed
+    read,         // some of what is queued, while the disk may fail
   };
   Kind kind;
   uint64_t seed;
 };
-inline constexpr unsigned step_kinds = 16;
+inline constexpr unsigned step_kinds = 17;
 std::string to_string(const Step& step);
 std::optional<Step> parse_step(const std::string& text);
 
@@ -49,20 +51,27 @@ struct HistoryOptions {
 };
 
 struct HistoryResult {
-  uint64_t crashes = 0;     // and recoveries from them
-  uint64_t in_recovery = 0; // of these, while recovering
-  uint64_t ios = 0;
-  uint64_t died = 0;        // of a failing disk
-  uint64_t refused = 0;     // a damaged store that says so
-  uint64_t damaged_reads = 0;
+  uint64_t crashes = 0;        // and recoveries from them
+  std::array<uint64_t, moments> crashes_while = {};
+  uint64_t ios = 0;            // that change the disk
   uint64_t transactions = 0;
+  uint64_t died = 0;           // of a failing disk
+  uint64_t refused = 0;        // a damaged store that says so
+  uint64_t damaged_reads = 0;
+  uint64_t late_writes = 0;
+  uint64_t short_reads = 0;
+  uint64_t no_spaces = 0;      // I/Os that met a full disk
+  uint64_t full_logs = 0;      // waits for space in the log
   uint64_t checkpoints = 0;
-  uint64_t no_spaces = 0;   // I/Os that met a full disk
-  uint64_t full_logs = 0;   // waits for space in the log
-  uint64_t prepared = 0;    // bytes
-  uint64_t punched = 0;     // bytes
-  uint64_t removed = 0;     // containers
+  uint64_t prepared = 0;       // bytes
+  uint64_t punched = 0;        // bytes
+  uint64_t created = 0;        // containers
+  uint64_t removed = 0;
   std::string failure;
+
+  // All but the failure.
+  HistoryResult& operator+=(const HistoryResult& other);
+  uint64_t in_recovery() const { return crashes_while[unsigned(Moment::recovering)]; }
 };
 
 std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options);

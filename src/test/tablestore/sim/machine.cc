@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
 
 namespace tablestore::sim {
+
+const char* moment_name(Moment moment) {
+  static constexpr const char* names[moments] = {
+      "recovering", "checkpointing", "flushing the table", "compacting", "preparing",
+      "growing",    "punching",      "removing containers", "at wrap",   "at full disk"};
+  return names[unsigned(moment)];
+}
 
 uint64_t Machine::next_content_ = 1;
 
@@ -87,9 +95,18 @@ bool Machine::meets_full_disk(const Status& status) {
 
 void Machine::flush_table_meanwhile() {
   disk_->meanwhile([this] {
-    if (random_() % 40 == 0 && !table_is_full_)
-      table_is_full_ = stepper().flush_table().code() == ENOSPC;  // the next one dies of others
+    if (random_() % 40 || table_is_full_) return;
+    flushes_ = true;
+    table_is_full_ = stepper().flush_table().code() == ENOSPC;  // the next one dies of others
+    flushes_ = false;
   });
+}
+
+Status Machine::compact() {
+  compacts_ = true;
+  const Status s = engine_->compact();
+  compacts_ = false;
+  return s;
 }
 
 void Machine::transaction(std::span<const OpOnObject> ops, bool abandon) {
@@ -128,10 +145,33 @@ DamagedBlocks Machine::damage(bool* elsewhere) const {
   return blocks;
 }
 
-Snapshot Machine::snapshot() const { return {disk_->image(), acknowledged_lsn_, "quiet"}; }
+Snapshot Machine::snapshot() const {
+  DiskImage image = disk_->image();
+  const Moments at = moments_at(image, "quiet");
+  return {std::move(image), acknowledged_lsn_, "quiet", at};
+}
 
 Snapshot Machine::snapshot(const DiskImage& image, const char* io) const {
-  return {image, acknowledged_lsn_, io};
+  return {image, acknowledged_lsn_, io, moments_at(image, io)};
+}
+
+Moments Machine::moments_at(const DiskImage& image, const std::string& io) const {
+  Moments at;
+  auto set = [&at](Moment moment, bool is) { at[unsigned(moment)] = is; };
+  const DiskImage::Unsettled u = image.unsettled();
+  const bool table = io.starts_with("table"), recovering = !engine_ && io != "quiet";
+  set(Moment::recovering, recovering);
+  set(Moment::compacting, table && compacts_);
+  set(Moment::flushing, table && flushes_);
+  // Nothing else writes the table.
+  set(Moment::checkpointing, table && !recovering && !compacts_ && !flushes_);
+  set(Moment::preparing, u.zeroes);
+  set(Moment::growing, u.allocation || u.new_container);
+  set(Moment::punching, u.punch);
+  set(Moment::removing, u.removed_container);
+  set(Moment::wrapping, u.log_wrap);
+  set(Moment::full, disk_->is_full());
+  return at;
 }
 
 State Machine::state_at(uint64_t lsn) const {
@@ -163,6 +203,24 @@ void Machine::check_recovered(const Machine& before, const Snapshot& crashed,
   if (auto d = difference(*engine_, state, damage, &damaged_reads_); !d.empty())
     throw Failure{"after recovery up to transaction " + std::to_string(lsn) + ": " + d};
   become(std::move(state), lsn);
+}
+
+void Machine::check_some(Random& random, const DamagedBlocks& damage, bool may_fail) {
+  if (latest_.objects.empty()) return;
+  const auto object = std::next(latest_.objects.begin(),
+                                ptrdiff_t(random() % latest_.objects.size()));
+  BlockMemory found(block_bytes), wanted(block_bytes);
+  for (unsigned n = 0; n < 16 && !object->second.empty(); ++n) {
+    const BlockRef& b = object->second[random() % object->second.size()];
+    fill_block(b.seed, b.index, wanted.data());
+    const Status s = engine_->read({b.container, b.block, 1}, found.span());
+    const bool may_differ = damage.contains({b.container, b.block});
+    if (s.ok() ? may_differ || std::memcmp(found.data(), wanted.data(), block_bytes) == 0
+               : may_fail || may_differ)
+      continue;
+    throw Failure{"of a running store: object " + object->first +
+                  (s.ok() ? " reads other bytes" : " cannot be read: " + s.what())};
+  }
 }
 
 void Machine::check_live(const DamagedBlocks& damage) {

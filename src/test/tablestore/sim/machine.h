@@ -1,6 +1,7 @@
 // A store on a simulated disk, and what it should hold.
 #pragma once
 
+#include <bitset>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,11 +25,29 @@ struct Failure {
   std::string what;
 };
 
+// What was being done when a crash came; several may be.
+enum class Moment : uint8_t {
+  recovering,
+  checkpointing,
+  flushing,    // the table, of its own accord
+  compacting,
+  preparing,   // zeros ahead of use are not durable yet
+  growing,     // a container, or the space of a punched part of one
+  punching,
+  removing,    // a container
+  wrapping,    // the log's end goes on at its beginning
+  full,        // next to nothing is left on the disk
+};
+inline constexpr unsigned moments = 10;
+const char* moment_name(Moment moment);
+using Moments = std::bitset<moments>;
+
 // What a crash needs to know about the moment.
 struct Snapshot {
   DiskImage image;
   uint64_t acknowledged_lsn = 0;
   std::string io;
+  Moments moments = {};
 };
 
 // One life of a store: from an image to the next crash. Single-threaded.
@@ -53,6 +72,9 @@ class Machine {
   // for which a simulator does not wait: such a store is to be stopped.
   bool table_is_full() const { return table_is_full_; }
   bool meets_full_disk(const Status& status);
+  Status compact();
+  // Reads some of what is queued, which must be there, or fail where it `may_fail`.
+  void check_some(Random& random, const DamagedBlocks& damage, bool may_fail);
   // From now on, the table is flushed now and then while writes are in flight.
   void flush_table_meanwhile();
 
@@ -89,10 +111,13 @@ class Machine {
  private:
   class SimTxn;
   void become(State state, uint64_t lsn);
+  Moments moments_at(const DiskImage& image, const std::string& io) const;
 
   std::unique_ptr<SimDisk> disk_;
   Random random_;
   bool table_is_full_ = false;
+  bool compacts_ = false;
+  bool flushes_ = false;
   State floor_;
   uint64_t floor_lsn_;
   State latest_;  // after all that was submitted, in the order of submission

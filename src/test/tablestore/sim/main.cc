@@ -143,6 +143,37 @@ int replay(const Arguments& a) {
   return r.failure.empty() ? 0 : 1;
 }
 
+void report(const Arguments& a, const HistoryResult& sum, uint64_t histories, double seconds) {
+  const std::pair<const char*, uint64_t> counts[] = {
+      {"transactions", sum.transactions},
+      {"I/Os", sum.ios},
+      {"late writes", sum.late_writes},
+      {"short reads", sum.short_reads},
+      {"deaths by a failing disk", sum.died},
+      {"damaged stores refused", sum.refused},
+      {"damaged blocks found", sum.damaged_reads},
+      {"checkpoints", sum.checkpoints},
+      {"full logs", sum.full_logs},
+      {"I/Os on a full disk", sum.no_spaces},
+      {"MiB prepared", sum.prepared >> 20},
+      {"MiB punched", sum.punched >> 20},
+      {"containers made", sum.created},
+      {"containers removed", sum.removed},
+  };
+  std::printf("seeds %llu to %llu: %llu histories, %llu crashes and recoveries (%.0f/s, %.0f s)\n",
+              (unsigned long long)a.seed, (unsigned long long)(a.seed + histories - 1),
+              (unsigned long long)histories, (unsigned long long)sum.crashes,
+              double(sum.crashes) / seconds, seconds);
+  for (const auto& [name, count] : counts)
+    std::printf("%s%llu %s", name == counts[0].first ? "  " : ", ", (unsigned long long)count, name);
+  std::printf("\n  crashes while");
+  for (unsigned m = 0; m < tablestore::sim::moments; ++m)
+    std::printf("%s %s %llu", m ? "," : ":", moment_name(tablestore::sim::Moment(m)),
+                (unsigned long long)sum.crashes_while[m]);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
 int run_random(Arguments a) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -150,43 +181,22 @@ int run_random(Arguments a) {
   HistoryResult sum;
   uint64_t histories = 0;
   double reported = 0;
-  auto report = [&] {
-    std::printf("%llu histories (seeds %llu to %llu), %llu transactions, %llu crash-recoveries "
-                "(%llu while recovering), %llu I/Os, %llu deaths by a failing disk, %llu stores "
-                "refused, %llu damaged blocks found, %llu checkpoints, %llu full logs, "
-                "%llu I/Os on a full disk, %llu MiB "
-                "prepared, %llu MiB punched, %llu containers removed; %.0f s, %.0f crashes/s\n",
-                (unsigned long long)histories, (unsigned long long)a.seed,
-                (unsigned long long)(a.seed + histories - 1), (unsigned long long)sum.transactions,
-                (unsigned long long)sum.crashes, (unsigned long long)sum.in_recovery,
-                (unsigned long long)sum.ios, (unsigned long long)sum.died,
-                (unsigned long long)sum.refused, (unsigned long long)sum.damaged_reads,
-                (unsigned long long)sum.checkpoints, (unsigned long long)sum.full_logs,
-                (unsigned long long)sum.no_spaces,
-                (unsigned long long)sum.prepared >> 20, (unsigned long long)sum.punched >> 20,
-                (unsigned long long)sum.removed, seconds(), double(sum.crashes) / seconds());
-    std::fflush(stdout);
-  };
   for (uint64_t seed = a.seed;; ++seed) {
     a.history.wrapped = seed % 2;
     const auto r = run_history(make_history(seed, a.history), a.history);
     ++histories;
-    sum.crashes += r.crashes, sum.in_recovery += r.in_recovery, sum.ios += r.ios;
-    sum.died += r.died, sum.refused += r.refused, sum.damaged_reads += r.damaged_reads;
-    sum.transactions += r.transactions, sum.checkpoints += r.checkpoints;
-    sum.full_logs += r.full_logs, sum.no_spaces += r.no_spaces;
-    sum.prepared += r.prepared, sum.punched += r.punched;
-    sum.removed += r.removed;
+    sum += r;
     if (!r.failure.empty()) {
-      report();
+      report(a, sum, histories, seconds());
       report_failure(a, seed, r.failure);
       return 1;
     }
     const bool endless = a.soak && a.minutes == 0;
     if (a.seeds > 0 ? histories == a.seeds : !endless && seconds() >= a.minutes * 60) break;
-    if (a.soak && seconds() - reported > 60) report(), reported = seconds();
+    if (a.soak && seconds() - reported > 60)
+      report(a, sum, histories, seconds()), reported = seconds();
   }
-  report();
+  report(a, sum, histories, seconds());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "os/tablestore/engine/require.h"
 #include "test/tablestore/paths.h"
@@ -41,9 +42,14 @@ class SimDisk::SimFile : public File {
     std::lock_guard lock(disk_.mutex_);
     if (disk_.happens(disk_.faults_.read_error)) return Status(EIO, path_ + ": read fails");
     if (offset + out.size() > view().size) return Status(EIO, path_ + " ends before");
-    for (size_t at = 0; at < out.size(); at += block_bytes)
-      std::memcpy(out.data() + at, view().page(uint32_t((offset + at) / block_bytes)), block_bytes);
-    return {};
+    if (disk_.image_.in_flight(id_, offset, out.size()) && !disk_.process_ended_)
+      disk_.misuse_ = path_ + ": a read of blocks that are being written";
+    const uint64_t length = disk_.readable(out.size());
+    for (size_t at = 0; at < length; at += block_bytes)
+      std::memcpy(out.data() + at, view().page(uint32_t((offset + at) / block_bytes)),
+                  std::min<uint64_t>(block_bytes, length - at));
+    if (length == out.size()) return {};
+    return Status(EIO, path_ + ": only a part could be read");
   }
   Status write(uint64_t offset, std::span<const std::byte> data) override {
     const iovec iov{const_cast<std::byte*>(data.data()), data.size()};
@@ -107,14 +113,16 @@ class SimDisk::SimQueue : public WriteQueue {
     hand_over();
     if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
     size_t reaped = 0;
+    ++reaps_;
     while (!waiting_.empty()) {
-      size_t index;
+      std::optional<size_t> index;
       {
         std::lock_guard lock(disk_.mutex_);
         if ((!wait || reaped) && (disk_.random_() % 2 || disk_.happens(disk_.faults_.slow))) break;
-        index = disk_.random_() % waiting_.size();
+        index = choose();
       }
-      complete(index);
+      if (!index && (!wait || reaped)) break;
+      complete(index.value_or(0));  // who waits has nothing else to wait for
       ++reaped;
     }
     return reaped;
@@ -129,6 +137,7 @@ class SimDisk::SimQueue : public WriteQueue {
     DiskImage::InodeId id;
     uint64_t change;
     int error;
+    uint64_t not_before;  // in reaps_
   };
   void hand_over() {
     for (WriteOp* op : std::exchange(posted_, {})) {
@@ -138,10 +147,21 @@ class SimDisk::SimQueue : public WriteQueue {
       change.length = change.pages.size() * block_bytes;
       std::lock_guard lock(disk_.mutex_);
       auto submitted = disk_.submit(file.id(), std::move(change));
+      const bool late = disk_.happens(disk_.faults_.late);
+      disk_.late_writes_ += late;
       waiting_.push_back({op, file.id(), submitted.ok() ? *submitted : 0,
-                          submitted.ok() ? 0 : submitted.status().code()});
+                          submitted.ok() ? 0 : submitted.status().code(),
+                          late ? reaps_ + 2 + disk_.random_() % 40 : 0});
       ++requests_;
     }
+  }
+  // Any that is not late.
+  std::optional<size_t> choose() {
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < waiting_.size(); ++i)
+      if (waiting_[i].not_before <= reaps_) ready.push_back(i);
+    if (ready.empty()) return std::nullopt;
+    return ready[disk_.random_() % ready.size()];
   }
   void complete(size_t index) {
     Waiting w = waiting_[index];
@@ -164,6 +184,7 @@ class SimDisk::SimQueue : public WriteQueue {
   SimDisk& disk_;
   std::vector<WriteOp*> posted_;
   std::vector<Waiting> waiting_;
+  uint64_t reaps_ = 0;
   uint64_t requests_ = 0;
 };
 
@@ -225,6 +246,16 @@ bool SimDisk::happens(double probability) {
   return probability > 0 && double(random_() >> 11) * 0x1p-53 < probability;
 }
 
+uint64_t SimDisk::readable(uint64_t length) {
+  if (length == 0 || !happens(faults_.short_read)) return length;
+  ++short_reads_;
+  return random_() % length;
+}
+
+bool SimDisk::is_full() const {
+  return image_.taken_bytes() + other_bytes_ + (64 << 10) > capacity_bytes_;
+}
+
 Status SimDisk::check_space(uint64_t more_blocks) {
   const uint64_t taken = image_.taken_bytes() + other_bytes_;
   if (taken + more_blocks * block_bytes <= capacity_bytes_) return {};
@@ -233,10 +264,11 @@ Status SimDisk::check_space(uint64_t more_blocks) {
 }
 
 Result<uint64_t> SimDisk::submit(DiskImage::InodeId id, PendingOp op) {
-  const bool writes = op.kind == PendingOp::Kind::write;
-  io(writes ? "write" : "metadata");
   static constexpr const char* kinds[] = {"write", "zeroes", "allocate", "punch"};
+  io(kinds[unsigned(op.kind)]);
   tell(kinds[unsigned(op.kind)], id, op.offset, op.length);
+  if (image_.in_flight(id, op.offset, op.length) && !process_ended_)
+    misuse_ = "two writes of the same blocks at the same time";
   if (op.kind != PendingOp::Kind::punch) {
     const FileView& view = image_.inode(id).current;
     uint64_t more = 0;
@@ -255,7 +287,10 @@ Status SimDisk::finish(DiskImage::InodeId id, uint64_t op) {
   require(it != pending.end(), "a write that completes is pending");
   const auto [offset, length] = image_.range(id, op);
   tell("complete", id, offset, length);
-  if (happens(faults_.write_error)) return Status(EIO, "write fails");  // its fate is open
+  if (happens(faults_.write_error)) {
+    image_.fail(id, op);
+    return Status(EIO, "write fails");
+  }
   if (it->kind != PendingOp::Kind::write) {
     image_.complete(id, op);
     return {};
@@ -285,7 +320,7 @@ Status SimDisk::finish(DiskImage::InodeId id, uint64_t op) {
 }
 
 Status SimDisk::flush(DiskImage::InodeId id) {
-  io("flush");
+  io(image_.inode(id).buffered ? "table sync" : "flush");
   tell("flush", id, 0, 0);
   if (happens(faults_.flush_error)) return Status(EIO, "flush fails");
   image_.flush(id);

@@ -20,7 +20,9 @@ struct Faults {
   double flush_error = 0;        // EIO, and nothing flushed
   double lost_write = 0;         // reported as complete, never happens
   double misdirected_write = 0;  // lands on another block of the same file
-  double slow = 0;               // an asynchronous write does not complete when it could
+  double slow = 0;               // no asynchronous write completes now, though one could
+  double late = 0;               // an asynchronous write completes long after those around it
+  double short_read = 0;         // only a part is read; where the caller wanted all, that is EIO
 
   bool damages() const { return lost_write > 0 || misdirected_write > 0; }
 };
@@ -48,6 +50,12 @@ class SimDisk : public Disk {
   DiskImage image() const;
   uint64_t ios() const { return ios_; }
   uint64_t no_spaces() const { return no_spaces_; }  // ENOSPC was the answer
+  uint64_t late_writes() const { return late_writes_; }
+  uint64_t short_reads() const { return short_reads_; }
+  // Next to nothing is left; also from within watch().
+  bool is_full() const;
+  // What no user of a disk may do (concurrent requests for one block); empty: none has.
+  const std::string& misuse() const { return misuse_; }
   // Blocks that do not hold what was written to them, by inode and block.
   using Damage = std::set<std::pair<DiskImage::InodeId, uint32_t>>;
   const Damage& damage() const { return damage_; }
@@ -75,6 +83,8 @@ class SimDisk : public Disk {
   void tell(const char* what, DiskImage::InodeId id, uint64_t offset, uint64_t length);
   bool happens(double probability);
   Status check_space(uint64_t more_blocks);
+  // Of `length` bytes to be read; may be fewer.
+  uint64_t readable(uint64_t length);
   // One change of a direct file.
   Result<uint64_t> submit(DiskImage::InodeId id, PendingOp op);
   Status finish(DiskImage::InodeId id, uint64_t op);
@@ -91,6 +101,9 @@ class SimDisk : public Disk {
   uint64_t other_bytes_ = 0;
   uint64_t ios_ = 0;
   uint64_t no_spaces_ = 0;
+  uint64_t late_writes_ = 0;
+  uint64_t short_reads_ = 0;
+  std::string misuse_;
   std::function<void(const DiskImage&, const char*)> watcher_;
   std::function<void(const std::string&)> call_watcher_;
   std::function<void()> meanwhile_;

@@ -167,15 +167,20 @@ class SimTableFs : public rocksdb::FileSystem {
 
  private:
   static IOStatus read(SimDisk& disk, DiskImage::InodeId id, uint64_t offset, size_t bytes,
-                       Slice* result, char* scratch) {
+                       Slice* result, char* scratch, bool fails_when_short) {
     std::lock_guard lock(disk.mutex_);
     if (disk.happens(disk.faults_.read_error)) return IOStatus::IOError("read fails");
     const FileView& view = disk.image_.inode(id).current;
     const uint64_t end = std::min<uint64_t>(view.size, offset + bytes);
+    const uint64_t length = end > offset ? end - offset : 0;
+    const uint64_t readable = disk.readable(length);
+    // A sequential file that gives less than it was asked for has ended, and who reads at a place
+    // knows how much is there.
+    if (readable < length && fails_when_short) return IOStatus::IOError("only a part is read");
     size_t done = 0;
-    for (uint64_t at = offset; at < end;) {
+    for (uint64_t at = offset; at < offset + readable;) {
       const size_t skip = at % block_bytes;
-      const size_t piece = std::min<uint64_t>(end - at, block_bytes - skip);
+      const size_t piece = std::min<uint64_t>(offset + readable - at, block_bytes - skip);
       std::memcpy(scratch + done, view.page(uint32_t(at / block_bytes)) + skip, piece);
       at += piece;
       done += piece;
@@ -189,7 +194,7 @@ class SimTableFs : public rocksdb::FileSystem {
     Sequential(SimDisk& disk, DiskImage::InodeId id) : disk_(disk), id_(id) {}
     IOStatus Read(size_t bytes, const IOOptions&, Slice* result, char* scratch,
                   IODebugContext*) override {
-      const IOStatus s = read(disk_, id_, at_, bytes, result, scratch);
+      const IOStatus s = read(disk_, id_, at_, bytes, result, scratch, true);
       if (s.ok()) at_ += result->size();
       return s;
     }
@@ -209,7 +214,7 @@ class SimTableFs : public rocksdb::FileSystem {
     Random(SimDisk& disk, DiskImage::InodeId id) : disk_(disk), id_(id) {}
     IOStatus Read(uint64_t offset, size_t bytes, const IOOptions&, Slice* result, char* scratch,
                   IODebugContext*) const override {
-      return read(disk_, id_, offset, bytes, result, scratch);
+      return read(disk_, id_, offset, bytes, result, scratch, false);
     }
 
    private:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "test/tablestore/sim/sim_disk.h"
 
@@ -73,21 +74,71 @@ TEST_F(DiskImageTest, AFirstTouchNeedsAFlushOfItsOwnFile) {
   EXPECT_EQ(read("new", 0), 'x');
 }
 
-TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectoryOrOfItsBufferedFile) {
-  image.create("c", true);
-  image.create("d", false);
-  DiskImage lost = image;
-  lost.crash(Fate::drop, random);
-  EXPECT_EQ(lost.lookup("c"), 0u);
-  DiskImage synced = image;
-  synced.sync_dir("");
-  synced.crash(Fate::drop, random);
-  EXPECT_NE(synced.lookup("d"), 0u);
-  image.flush(image.lookup("c"));
-  image.flush(image.lookup("d"));
-  image.crash(Fate::drop, random);
-  EXPECT_NE(image.lookup("c"), 0u);
-  EXPECT_EQ(image.lookup("d"), 0u);
+TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectory) {
+  for (const bool buffered : {false, true}) {
+    DiskImage lost = image;
+    lost.flush(lost.create("c", buffered));
+    DiskImage synced = lost;
+    lost.crash(Fate::drop, random);
+    EXPECT_EQ(lost.lookup("c"), 0u);
+    synced.sync_dir("");
+    synced.crash(Fate::drop, random);
+    EXPECT_NE(synced.lookup("c"), 0u);
+  }
+}
+
+TEST_F(DiskImageTest, AnAllocationSurvivesInPartsAndASizeAsFarAsItGoes) {
+  std::set<uint64_t> sizes;
+  for (int i = 0; i < 100; ++i) {
+    DiskImage each = image;
+    const auto id = each.lookup("a");
+    each.complete(id, each.submit(id, {.kind = PendingOp::Kind::allocate, .length = 65536}));
+    each.crash(Fate::torn, random);
+    const FileView& view = each.inode(id).current;
+    sizes.insert(view.size);
+    ASSERT_FALSE(view.has_hole(0, view.size));
+  }
+  EXPECT_EQ(*sizes.begin(), 16384u);
+  EXPECT_EQ(*sizes.rbegin(), 65536u);
+  EXPECT_GT(sizes.size(), 4u);
+}
+
+TEST_F(DiskImageTest, APunchSurvivesInParts) {
+  std::set<uint64_t> taken;
+  for (int i = 0; i < 100; ++i) {
+    DiskImage each = image;
+    const auto id = each.lookup("a");
+    each.complete(id, each.submit(id, {.kind = PendingOp::Kind::punch, .length = 16384}));
+    each.crash(Fate::torn, random);
+    taken.insert(each.inode(id).current.taken_blocks);
+  }
+  EXPECT_EQ(taken, (std::set<uint64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(DiskImageTest, WhatIsInFlightIsKnown) {
+  const auto id = image.lookup("a");
+  const uint64_t number = write("a", 1, 'x', false);
+  EXPECT_TRUE(image.in_flight(id, 0, 16384));
+  EXPECT_FALSE(image.in_flight(id, 0, 4096));
+  EXPECT_FALSE(image.in_flight(id, 8192, 8192));
+  image.complete(id, number);
+  EXPECT_FALSE(image.in_flight(id, 0, 16384));
+}
+
+TEST_F(DiskImageTest, AFailedWriteLeavesAnyOfItsSectorsToAKilledProcess) {
+  std::set<std::string> left;
+  for (int i = 0; i < 100; ++i) {
+    DiskImage each = image;
+    std::swap(each, image);
+    const uint64_t number = write("a", 0, 'x', false);
+    image.fail(image.lookup("a"), number);
+    image.crash(Fate::killed, random);
+    std::string sectors;
+    for (size_t s = 0; s < block_bytes; s += sector_bytes) sectors += read("a", 0, s);
+    left.insert(sectors);
+    std::swap(each, image);
+  }
+  EXPECT_GT(left.size(), 10u);
 }
 
 TEST_F(DiskImageTest, UnflushedSectorsAreKeptDroppedOrOverwrittenEachByItself) {
@@ -120,6 +171,7 @@ TEST_F(DiskImageTest, AKilledProcessLeavesItsWritesUndurable) {
 
 TEST_F(DiskImageTest, ABufferedFileKeepsWhatWasSynced) {
   const auto id = image.create("t", true);
+  image.sync_dir("");
   const std::string synced(5000, 's'), appended(9000, 'n');
   image.append(id, std::as_bytes(std::span(synced)));
   image.flush(id);
@@ -139,6 +191,25 @@ TEST_F(DiskImageTest, ABufferedFileKeepsWhatWasSynced) {
       }
     }
   }
+}
+
+TEST_F(DiskImageTest, WhatIsAppendedIsTornBySectors) {
+  const auto id = image.create("t", true);
+  image.sync_dir("");
+  const std::string synced(100, 's'), appended(3000, 'n');
+  image.append(id, std::as_bytes(std::span(synced)));
+  image.flush(id);
+  image.append(id, std::as_bytes(std::span(appended)));
+  bool later_only = false;
+  for (int i = 0; i < 200; ++i) {
+    DiskImage each = image;
+    each.crash(Fate::scrambled, random);
+    const FileView& view = each.inode(id).current;
+    if (view.size > 1024)
+      later_only |= char(view.page(0)[511]) == 0 && char(view.page(0)[512]) == 'n';
+    ASSERT_EQ(char(view.page(0)[99]), 's');
+  }
+  EXPECT_TRUE(later_only);
 }
 
 TEST_F(DiskImageTest, ACopyIsNotChangedThroughTheOriginal) {

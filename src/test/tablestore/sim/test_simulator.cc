@@ -9,14 +9,14 @@ namespace {
 
 TEST(Simulator, OneSeedIsOneHistory) {
   HistoryOptions options;
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
     options.wrapped = seed % 2;
     const auto steps = make_history(seed, options);
     const HistoryResult first = run_history(steps, options), second = run_history(steps, options);
     EXPECT_EQ(first.failure, "");
     EXPECT_EQ(first.ios, second.ios);
     EXPECT_EQ(first.crashes, second.crashes);
-    EXPECT_EQ(first.in_recovery, second.in_recovery);
+    EXPECT_EQ(first.crashes_while, second.crashes_while);
     EXPECT_EQ(first.died, second.died);
   }
 }
@@ -36,13 +36,13 @@ class RandomHistories : public testing::TestWithParam<std::pair<const char*, His
 TEST_P(RandomHistories, EndInAStateThatTheModelAllows) {
   HistoryOptions options = GetParam().second;
   uint64_t crashes = 0;
-  for (uint64_t seed = 1000; seed < 1100; ++seed) {
+  for (uint64_t seed = 1000; seed < 1010; ++seed) {
     options.wrapped = seed % 2;
     const HistoryResult r = run_history(make_history(seed, options), options);
     ASSERT_EQ(r.failure, "") << "seed " << seed;
     crashes += r.crashes;
   }
-  EXPECT_GT(crashes, 500u);
+  EXPECT_GT(crashes, 300u);
 }
 
 HistoryOptions with(bool errors, bool full, bool damage) {

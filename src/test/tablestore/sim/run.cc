@@ -1,0 +1,161 @@
+// The steps of a history; its crashes are in run_crash.cc.
+#include "test/tablestore/sim/run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "test/tablestore/sim/base.h"
+
+namespace tablestore::sim {
+
+Run::Run(const HistoryOptions& options) : options_(options) {
+  const Base& base = options.wrapped ? wrapped_base() : fresh_base();
+  machine_ = std::make_unique<Machine>(base.image, 1, base.state, base.lsn);
+  if (Status s = machine_->open(); !s.ok()) throw Failure{"open: " + s.what()};
+  machine_->flush_table_meanwhile();
+  watch();
+}
+
+void Run::finish() {
+  if (over_) return;
+  crash(machine_->snapshot(), Random(99));
+  if (!over_) machine_->check_live(damage_);
+}
+
+void Run::transaction(Random& random, bool abandon) {
+  OpOnObject ops[4];
+  const size_t count = 1 + random() % 4 / (1 + random() % 2);
+  for (size_t i = 0; i < count; ++i) {
+    Op op = Op(random() % op_kinds);
+    if (op == Op::big_rows && random() % 3) op = Op::put_rows;
+    ops[i] = {op, uint32_t(random() % 6), uint32_t(random() % 100000)};
+  }
+  machine_->transaction({ops, count}, abandon);
+  ++result_.transactions;
+}
+
+void Run::one(Op op, uint32_t object, uint32_t n) {
+  const OpOnObject o{op, object, n};
+  machine_->transaction({&o, 1});
+  ++result_.transactions;
+}
+
+// What may fail of a full or failing disk, and then ends this life.
+void Run::check(const Status& status, const char* doing) {
+  if (status.ok() || machine_->meets_full_disk(status)) return;
+  if (!faulty_ && !lied_) throw Failure{std::string(doing) + ": " + status.what()};
+  throw Died{status.what()};
+}
+
+void Run::background(Step::Kind kind, Random& random) {
+  EngineStepper stepper = machine_->stepper();
+  for (uint64_t n = 1 + random() % 8; n > 0; --n) {
+    const auto s = kind == Step::Kind::prepare ? stepper.prepare() : stepper.shrink();
+    if (s.ok()) continue;
+    if (!faulty_ && !lied_) throw Failure{"background work: " + s.status().what()};
+    throw Died{s.status().what()};
+  }
+}
+
+void Run::fill_disk(Random& random) {
+  if (!options_.full) return;
+  const auto space = machine_->disk().space();
+  const uint64_t available = space.ok() ? space->available_bytes : 0;
+  const uint64_t most = random() % 2 ? 8 << 20 : 32 << 10;  // below it, the table's part too
+  const uint64_t left = std::min<uint64_t>(available, random() % most);
+  machine_->disk().set_other_bytes(random() % 3 ? available - left : 0);
+}
+
+void Run::set_faults(Random& random) {
+  Faults faults = slowness(random);
+  if (options_.errors) {
+    faults.read_error = random() % 2 ? 0.001 : 0;
+    faults.short_read = random() % 2 ? 0.002 : 0;
+    faults.write_error = random() % 2 ? 0.003 : 0;
+    faults.flush_error = random() % 2 ? 0.005 : 0;
+  }
+  if (options_.damage) {
+    faults.lost_write = random() % 2 ? 0.005 : 0;
+    faults.misdirected_write = random() % 2 ? 0.005 : 0;
+  }
+  faulty_ = options_.errors;
+  machine_->disk().set_faults(faults);
+}
+
+void Run::make(const Step& step, Random& random) {
+  switch (step.kind) {
+    case Step::Kind::transaction: return transaction(random, false);
+    case Step::Kind::abandon: return transaction(random, true);
+    case Step::Kind::commit:
+      machine_->stepper().make_durable();
+      if (random() % 2) machine_->stepper().apply();  // else the table stays behind by some groups
+      return;
+    case Step::Kind::requested: return machine_->stepper().checkpoint_if_requested();
+    case Step::Kind::huge: {
+      const Op op = random() % 3 ? Op::write_large : Op::remove;
+      const uint32_t object = uint32_t(random() % 6);
+      return one(op, object, uint32_t(random() % 10000 * 16 + 1));
+    }
+    case Step::Kind::bulk: {
+      const uint32_t object = uint32_t(random() % 6);
+      return one(Op::big_rows, object, uint32_t(random()));
+    }
+    case Step::Kind::drain:
+      machine_->engine().drain();
+      note_damage(*machine_);
+      if (!taken_ && !machine_->table_is_full()) machine_->check_live(damage_);
+      return;
+    case Step::Kind::read:
+      note_damage(*machine_);
+      return machine_->check_some(random, damage_, faulty_);
+    case Step::Kind::checkpoint: return check(machine_->engine().checkpoint(), "checkpoint");
+    case Step::Kind::prepare:
+    case Step::Kind::shrink: return background(step.kind, random);
+    case Step::Kind::compact: return check(machine_->compact(), "compaction");
+    case Step::Kind::fill_disk: return fill_disk(random);
+    case Step::Kind::faults: return set_faults(random);
+    case Step::Kind::rot:
+      if (options_.damage) rot(random);
+      return;
+    case Step::Kind::crash: return arm(random);
+    case Step::Kind::close:
+      check(machine_->engine().close(), "close");
+      if (!taken_) crash(machine_->snapshot(), random);
+      return;
+  }
+}
+
+void Run::step(const Step& step) {
+  if (over_) return;
+  Random random(step.seed);
+  side_random_.seed(step.seed ^ 0x5851F42D4C957F2D);
+  if (options_.trace) {
+    std::printf("%s\n", to_string(step).c_str());
+    machine_->disk().watch_calls([](const std::string& call) {
+      std::printf("    %s\n", call.c_str());
+    });
+  }
+  if (step.kind == Step::Kind::crash && crash_in_ > 0) {  // the last one did not come in time
+    crash(machine_->snapshot(), random);
+    if (over_) return;
+  }
+  bool died = false;
+  try {
+    make(step, random);
+  } catch (const Died& d) {
+    if (!faulty_ && !lied_ && !taken_ && !machine_->table_is_full())
+      throw Failure{"the engine died: " + d.why};
+    died = true;
+    ++result_.died;
+  }
+  if (over_ || !machine_) return;
+  if (!machine_->disk().misuse().empty())
+    throw Failure{"the disk is not used as it wants to be: " + machine_->disk().misuse()};
+  if (taken_)
+    crash(*std::exchange(taken_, {}), random);
+  else if (died || machine_->table_is_full())
+    crash(machine_->snapshot(), random);
+}
+
+}  // namespace tablestore::sim

@@ -1,0 +1,68 @@
+// One history on its way: a store that lives, crashes, is recovered and lives on.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/tablestore/sim/history.h"
+
+namespace tablestore::sim {
+
+// Single-threaded. Two kinds of crashes: the one that a step asks for ends a life, and the history
+// goes on with what was recovered. Side crashes are taken from the disk at moments on the way there:
+// what such a crash leaves is recovered, compared and thrown away.
+class Run {
+ public:
+  explicit Run(const HistoryOptions& options);
+
+  // Throws Failure, Died, Unreadable.
+  void step(const Step& step);
+  // The last crash, so that every history ends with a recovery.
+  void finish();
+  bool over() const { return over_; }  // the store was lost, as it may be
+  bool lied() const { return lied_; }  // the disk did not keep its promises
+  HistoryResult& result() { return result_; }
+
+ private:
+  using MachinePtr = std::unique_ptr<Machine>;
+  enum class Reopened { recovered, again, refused };  // again: it crashed, or the disk failed
+
+  void make(const Step& step, Random& random);
+  void transaction(Random& random, bool abandon);
+  void one(Op op, uint32_t object, uint32_t n);
+  void background(Step::Kind kind, Random& random);
+  void fill_disk(Random& random);
+  static Faults slowness(Random& random);
+  void set_faults(Random& random);
+  void check(const Status& status, const char* doing);
+  void rot(Random& random);
+
+  void arm(Random& random);
+  void watch();
+  void count_life(Machine& machine);
+  void count_crash(const Snapshot& at);
+  void crash(const Snapshot& snapshot, Random random);
+  void side_crashes(const Machine& before);
+  Reopened recover(MachinePtr* machine, const Machine& before, const Snapshot& crashed,
+                   const DiskImage& left, Random& random, bool may_crash,
+                   std::optional<Snapshot>* again);
+  Reopened recover_at_last(MachinePtr* machine, const Machine& before, const Snapshot& snapshot,
+                           Random& random);
+  void note_damage(const Machine& machine);
+
+  const HistoryOptions options_;
+  HistoryResult result_;
+  MachinePtr machine_;
+  std::optional<Snapshot> taken_;  // the crash that has happened, unknown to the ghost that runs on
+  std::vector<Snapshot> sides_;    // of this life
+  Random side_random_;
+  uint64_t crash_in_ = 0;          // I/Os; 0: none is due
+  bool faulty_ = false;            // the disk fails now and then
+  bool over_ = false;
+  bool lied_ = false;
+  DamagedBlocks damage_;           // in containers
+};
+
+}  // namespace tablestore::sim

@@ -1,0 +1,198 @@
+// How a history crashes and recovers.
+#include <algorithm>
+#include <cstdio>
+
+#include "test/tablestore/sim/run.h"
+
+namespace tablestore::sim {
+
+namespace {
+
+constexpr size_t sides_per_life = 24;
+constexpr unsigned fates_per_side = 2;
+
+Fate random_fate(Random& random) {
+  // What leaves most to chance, half of the time.
+  return random() % 2 ? Fate::scrambled : fates[random() % fates.size()];
+}
+
+}  // namespace
+
+void Run::note_damage(const Machine& machine) {
+  bool elsewhere = false;
+  for (const auto& at : machine.damage(&elsewhere)) damage_.insert(at);
+  lied_ |= elsewhere || !damage_.empty();
+}
+
+// From now on crashes come as arm() says, and some I/Os are remembered for side crashes.
+void Run::watch() {
+  machine_->disk().watch([this](const DiskImage& image, const char* io) {
+    if (taken_) return;  // what runs on is a ghost
+    if (crash_in_ > 0 && --crash_in_ == 0) {
+      taken_ = machine_->snapshot(image, io);
+      return;
+    }
+    if (side_random_() % 16) return;
+    Snapshot side = machine_->snapshot(image, io);
+    // Rare moments rather than common ones.
+    if (sides_.size() < sides_per_life)
+      sides_.push_back(std::move(side));
+    else if (side.moments.any())
+      sides_[side_random_() % sides_per_life] = std::move(side);
+  });
+}
+
+// The crash comes at one of the next I/Os.
+void Run::arm(Random& random) { crash_in_ = 1 + random() % (random() % 4 ? 40 : 400); }
+
+void Run::count_life(Machine& machine) {
+  const Counters& counters = machine.engine().counters();
+  const SimDisk& disk = machine.disk();
+  result_.ios += disk.ios();
+  result_.no_spaces += disk.no_spaces();
+  result_.late_writes += disk.late_writes();
+  result_.short_reads += disk.short_reads();
+  result_.damaged_reads += machine.damaged_reads();
+  result_.checkpoints += counters.checkpoints;
+  result_.full_logs += counters.log_full_waits;
+  result_.prepared += counters.prepared_bytes;
+  result_.punched += counters.punched_bytes;
+  result_.created += counters.containers_created;
+  result_.removed += counters.containers_removed;
+}
+
+void Run::count_crash(const Snapshot& at) {
+  ++result_.crashes;
+  for (unsigned m = 0; m < moments; ++m) result_.crashes_while[m] += at.moments[m];
+}
+
+void Run::rot(Random& random) {
+  // At rest: nobody runs, nothing is pending.
+  crash_in_ = 0;
+  machine_->disk().watch(nullptr);
+  note_damage(*machine_);
+  Snapshot at_rest = machine_->snapshot();
+  at_rest.image.crash(Fate::drop, random);
+  std::vector<std::pair<std::string, DiskImage::InodeId>> files;
+  const bool anywhere = random() % 4 == 0;  // the log, the table, the label
+  for (const auto& [path, id] : at_rest.image.names())
+    if ((anywhere || path.starts_with("containers/")) && !at_rest.image.inode(id).directory)
+      files.emplace_back(path, id);
+  if (files.empty()) return watch();
+  const auto& [path, id] = files[random() % files.size()];
+  for (int i = 0; i < (anywhere ? 2 : 20); ++i) {
+    const uint64_t blocks = at_rest.image.inode(id).durable.extents.size();
+    const uint32_t block = uint32_t(random() % std::max<uint64_t>(blocks, 1));
+    if (!at_rest.image.rot(id, block, random())) continue;
+    lied_ = true;
+    if (path.starts_with("containers/"))
+      damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block});
+  }
+  count_life(*machine_);
+  sides_.clear();
+  auto before = std::move(machine_);
+  count_crash(at_rest);
+  faulty_ = false;
+  std::optional<Snapshot> none;
+  over_ = recover(&machine_, *before, at_rest, at_rest.image, random, false, &none) ==
+          Reopened::refused;
+  if (!over_) watch();
+}
+
+// What this life could have left at the moments that were remembered.
+void Run::side_crashes(const Machine& before) {
+  std::vector<Snapshot> sides = std::exchange(sides_, {});
+  if (lied_) return;  // what is damaged was not remembered with the moment
+  for (const Snapshot& side : sides)
+    for (unsigned n = 0; n < fates_per_side; ++n) {
+      MachinePtr machine;
+      recover_at_last(&machine, before, side, side_random_);
+      result_.ios += machine->disk().ios();
+    }
+}
+
+// The machine dies at `snapshot`, and perhaps again while it recovers.
+void Run::crash(const Snapshot& snapshot, Random random) {
+  crash_in_ = 0;
+  taken_.reset();
+  machine_->disk().watch(nullptr);
+  count_life(*machine_);
+  note_damage(*machine_);
+  auto before = std::move(machine_);
+  side_crashes(*before);
+  over_ = recover_at_last(&machine_, *before, snapshot, random) == Reopened::refused;
+  faulty_ = false;
+  if (over_) return;
+  machine_->flush_table_meanwhile();
+  machine_->disk().set_faults(slowness(random));
+  watch();
+}
+
+Faults Run::slowness(Random& random) {
+  return {.slow = random() % 2 ? 0.5 : 0, .late = random() % 2 ? 0.1 : 0};
+}
+
+Run::Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
+                                   const Snapshot& snapshot, Random& random) {
+  Snapshot at = snapshot;  // as the last crash found it
+  for (unsigned again = 0;; ++again) {
+    const Fate fate = random_fate(random);
+    at.image.crash(fate, random);
+    if (options_.trace)
+      std::printf("  crash at \"%s\", fate %s, acknowledged up to %llu\n", at.io.c_str(),
+                  fate_name(fate), (unsigned long long)snapshot.acknowledged_lsn);
+    count_crash(at);
+    const bool may_crash = again < 3 && random() % 3 == 0;
+    std::optional<Snapshot> crashed;
+    if (again == 4) faulty_ = false;
+    const Reopened r =
+        recover(machine, before, snapshot, at.image, random, may_crash, &crashed);
+    if (r != Reopened::again) return r;
+    result_.ios += (*machine)->disk().ios();
+    if (crashed)
+      at = std::move(*crashed);
+    else
+      at = (*machine)->snapshot();
+  }
+}
+
+Run::Reopened Run::recover(MachinePtr* result, const Machine& before, const Snapshot& crashed,
+                           const DiskImage& left, Random& random, bool may_crash,
+                           std::optional<Snapshot>* again) {
+  *result = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
+  Machine& machine = **result;
+  const bool errors = faulty_ && options_.errors && random() % 2;
+  if (errors)
+    machine.disk().set_faults({.read_error = 0.005, .flush_error = 0.02, .short_read = 0.005});
+  if (may_crash) {
+    uint64_t in = 1 + random() % 30;
+    machine.disk().watch([&machine, again, in](const DiskImage& now, const char* io) mutable {
+      if (in > 0 && --in == 0) *again = machine.snapshot(now, io);
+    });
+  }
+  std::string why;
+  try {
+    const Status s = machine.open();
+    if (!s.ok()) why = s.what();
+  } catch (const Died& d) {
+    why = d.why;
+  }
+  machine.disk().watch(nullptr);
+  machine.disk().set_faults({});
+  if (*again) return Reopened::again;
+  if (!why.empty() && errors) {
+    ++result_.died;
+    return Reopened::again;
+  }
+  if (!why.empty()) {
+    if (!lied_) throw Failure{"the store does not open: " + why};
+    ++result_.refused;
+    return Reopened::refused;
+  }
+  // A disk that lied has lost what had been seen.
+  if (lied_ && machine.recovered_lsn() < before.floor_lsn()) return Reopened::refused;
+  machine.check_recovered(before, crashed, damage_, lied_);
+  return Reopened::recovered;
+}
+
+}  // namespace tablestore::sim
