@@ -51,6 +51,13 @@ def new(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
     return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth})
 
 
+def aged(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
+    """New objects where others were before."""
+    return Cell(f"aged-{name_of(size)}-qd{depth}", "new", stores,
+                {"size": size, "depth": depth, "aged-bytes": GIB if size > 64 * KIB else GIB // 2},
+                lasts=25)
+
+
 def overwrite(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
     return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", stores,
                 {"size": size, "depth": depth}, lasts=12)
@@ -119,6 +126,8 @@ def full() -> Iterator[Cell]:
 
 def others(metadata_objects: int, omap_keys: int, restarts: tuple[int, ...],
            aging_rounds: int) -> Iterator[Cell]:
+    for size in (4 * KIB, 64 * KIB, MIB):
+        yield aged(size, 16, BEST_COUNTS)
     for size in (4 * KIB, 64 * KIB):
         for depth in (1, 16, 64):
             yield overwrite(size, depth, ALL_DURABLE if depth == 16 else BEST_COUNTS)

@@ -56,6 +56,7 @@ void dump_options(ceph::Formatter& f, const Options& o, unsigned shards)
   f.dump_unsigned("objects", o.objects);
   f.dump_unsigned("object_size", o.object_size);
   f.dump_bool("unaligned", o.unaligned);
+  f.dump_unsigned("aged_bytes", o.aged_bytes);
   f.dump_bool("cold", o.cold);
   f.dump_unsigned("pgs", o.pgs);
   f.open_object_section("settings");

@@ -68,6 +68,7 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   add("objects", po::value(&o.objects), "how many there are, where they are made before");
   add("object-size", bytes(o.object_size), "of those");
   add("unaligned", po::bool_switch(&o.unaligned), "offsets and lengths of any byte");
+  add("aged-bytes", bytes(o.aged_bytes), "written and deleted before, by the workload new");
   add("cold", po::bool_switch(&o.cold), "reads after a remount, the page cache dropped");
   add("read-percent", po::value(&o.read_percent), "of the workload mix");
   add("rounds", po::value(&o.rounds), "of the workload aging");

@@ -28,6 +28,7 @@ struct Options {
   uint64_t objects = 0;              ///< of a population; 0: the workload chooses
   uint64_t object_size = uint64_t(4) << 20;
   bool unaligned = false;            ///< offsets and lengths of any byte
+  uint64_t aged_bytes = 0;           ///< written and deleted before new objects are measured
   bool cold = false;                 ///< reads begin after a remount with empty caches
   unsigned read_percent = 70;        ///< of the mix
   unsigned rounds = 10;              ///< of aging

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t default_objects = 256;   // 1 GiB of 4 MiB objects
 constexpr uint64_t verified_objects = 100;
+constexpr uint64_t earlier = uint64_t(1) << 42;   // added to the number of objects that are gone
 
 /// Offsets as a block device's: multiples of the length, or any.
 uint64_t random_offset(const Options& o, Random& random)
@@ -18,6 +19,33 @@ uint64_t random_offset(const Options& o, Random& random)
   if (o.unaligned)
     return random.below(o.object_size - o.size + 1);
   return random.below(o.object_size / o.size) * o.size;
+}
+
+/// Objects of the same size come and go before: the store's space is not new any more.
+void age(Bench& bench)
+{
+  const Options& o = bench.options;
+  std::vector<uint64_t> written(bench.client.shard_count());
+  Phase fill = bench.whole("age", [&](Shard& shard, Operation& op) {
+    Place place = shard.place(shard.next++);
+    written[shard.index] = shard.next;
+    place.number += earlier;
+    add_new_object(bench, op, place, o.size);
+    return true;
+  });
+  fill.max_bytes = o.aged_bytes;
+  bench.client.prepare(fill);
+  bench.client.prepare(bench.whole("age", [&](Shard& shard, Operation& op) {
+    if (shard.next == written[shard.index])
+      return false;
+    Place place = shard.place(shard.next++);
+    place.number += earlier;
+    op.pg = place.pg;
+    op.transaction.remove(op.pg->cid(), place.oid());
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+  bench.store.settle();
 }
 
 /// Some of the objects that a shard wrote are read back after the measurement.
@@ -38,6 +66,8 @@ void verify_new(Bench& bench, std::vector<uint64_t>& written)
 void run_new(Bench& bench)
 {
   const Options& o = bench.options;
+  if (o.aged_bytes > 0)
+    age(bench);
   std::vector<uint64_t> written(bench.client.shard_count());
   const uint64_t per_group = o.objects ? bench.per_group(o.objects) : UINT64_MAX;
   MakeOperation make = [&](Shard& shard, Operation& op) {
