@@ -107,15 +107,16 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " stores: 16 writes in flight. Each line is the store's round of median speed,"
                 " half a second at each point.",
                 charts(plots.over_time(runs, cell) for cell in timed)),
-        section("Write traffic, by what it is for", "SwimStore's Figure 2: bytes that the process"
-                " sent to the disk for each byte of payload, while it was measured. Payload is"
-                " the data only; an OSD's attributes and log rows come on top of it for every"
-                " store, about 0.8 KiB an operation.",
+        section("Write traffic, by what it is for", "SwimStore's Figure 2: bytes written to the disk"
+                " for each byte of payload. Payload is the data only; an OSD's attributes and log"
+                " rows come on top of it for every store, about 0.8 KiB an operation. What the"
+                " disk wrote beyond what the store counts is the file system's (and that of"
+                " others, where the machine was not idle); KStore counts nothing.",
                 legend(plots.PARTS) + charts([*plots.traffic(table, "new", 16),
                                               *plots.traffic(table, "overwrite", 16)])),
         section("By size", "SwimStore's Figure 3, 16 in flight.", charts([
             plots.by_size(table, "new", 16, "iops", "new objects: IOPS", "operations/s", True),
-            plots.by_size(table, "new", 16, "write_amplification_settled",
+            plots.by_size(table, "new", 16, "write_amplification_disk",
                           "new objects: total write traffic", "bytes / payload byte"),
             plots.by_size(table, "new", 16, "cpu_us_per_operation",
                           "new objects: CPU time", "us of CPU / operation", True),
@@ -136,7 +137,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                                         ("clone", "clones"))])),
         section("Aging", "", charts([plots.aging(table)])),
         section("All figures", "Medians; +- is half the range of the rounds. WA: bytes written per"
-                " payload byte, until the background work was done.", all_figures(table)),
+                " payload byte, by the store's own count; WA disk: by the disk's, until the"
+                " background work was done, with all that others wrote.", all_figures(table)),
     ]
     notes = "".join(f"<p class='note'>{escape(line)}</p>"
                     for line in (*machine_lines(sessions), *tables.contention(table)))

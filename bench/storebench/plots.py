@@ -19,8 +19,8 @@ COLORS = {
 MORE_COLORS = ("#6a3d9a", "#b15928", "#17becf", "#e377c2", "#7f7f7f", "#bcbd22")
 PARTS = {   # of the write traffic
     "data": "#0b5fa5", "log": "#e6a04c", "preparation": "#9ecae1", "table flush": "#2a8f4e",
-    "table": "#2a8f4e", "log and table": "#8fbc6a", "compaction": "#756bb1",
-    "other": "#bdbdbd", "file system": "#d7191c",
+    "table": "#2a8f4e", "compaction": "#756bb1", "other": "#bdbdbd", "all": "#8fbc6a",
+    "file system": "#d7191c",
 }
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
@@ -106,8 +106,8 @@ def traffic(table: Table, kind: str, depth: int) -> list[Chart]:
             continue
         chart = Chart(f"{kind} {size}, depth {depth}", "bytes written / payload byte",
                       width=max(200, 110 + 62 * len(names)), height=300)
-        totals = [sum(f[n].median for n in f if n.startswith("traffic ")
-                      and n != "traffic file system") for f in by_variant.values()]
+        totals = [sum(f[n].median for n in f if n.startswith("traffic "))
+                  for f in by_variant.values()]
         y = chart.y_axis(max([*totals, 1]))
         centres, width = chart.x_slots([short_name(name) for name in names])
         for centre, name in zip(centres, names):
@@ -125,8 +125,7 @@ def stack(chart: Chart, y: Axis, centre: float, width: float, variant: str,
     base = 0.0
     for part in PARTS:
         summary = figures.get(f"traffic {part}")
-        # The file system's own writes are known of an idle machine only.
-        if not summary or part == "file system":
+        if not summary:
             continue
         top = base + summary.median
         chart.box(centre - width / 2, y.at(top), width, y.at(base) - y.at(top), PARTS[part],
