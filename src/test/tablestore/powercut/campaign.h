@@ -8,7 +8,7 @@
 
 #include "test/tablestore/powercut/cut_disk.h"
 #include "test/tablestore/powercut/disk_server.h"
-#include "test/tablestore/powercut/mounted.h"
+#include "test/tablestore/powercut/file_system.h"
 
 namespace tablestore::powercut {
 
@@ -27,9 +27,10 @@ struct Tally {
 };
 
 struct CampaignOptions {
-  std::string dir;         // for scratch files
+  std::string dir;            // for scratch files
+  std::string store_program;  // of Ceph, which lives on a whole ObjectStore; empty: the engine
   uint64_t seed = 1;
-  uint64_t sector_bytes = 512;
+  uint64_t sector_bytes = 0;
   std::function<bool(const Tally&)> enough;
   std::function<void(const Tally&)> progress;
 };
@@ -39,6 +40,8 @@ struct CampaignOptions {
 
 // kill -9, on the file system of `dir`.
 std::string run_kills(const CampaignOptions& options, Tally* tally);
+// Why there can be no such file system here; empty: there can.
+std::string obstacle_to_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server);
 // Power cuts below a real file system, and kill -9 between them.
 std::string run_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server,
                      Tally* tally);

@@ -16,10 +16,10 @@
 
 namespace tablestore::powercut {
 
-Child::Child(const std::vector<std::string>& arguments, const std::string& log) : log_(log) {
-  std::string program = "/proc/self/exe";
-  std::vector<char*> argv{program.data()};
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+Child::Child(std::vector<std::string> words, int shared_fd, const std::string& log)
+    : log_(log) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
@@ -30,6 +30,7 @@ Child::Child(const std::vector<std::string>& arguments, const std::string& log) 
   if (::getppid() != parent) ::_exit(127);
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0 || ::dup2(fd, 1) < 0 || ::dup2(fd, 2) < 0) ::_exit(127);
+  if (shared_fd >= 0 && shared_fd != 3 && ::dup2(shared_fd, 3) < 0) ::_exit(127);
   ::execv(argv[0], argv.data());
   ::_exit(127);
 }

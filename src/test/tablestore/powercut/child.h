@@ -1,4 +1,4 @@
-// Another process of this program, which lives on a store.
+// Another process, which lives on a store.
 #pragma once
 
 #include <sys/types.h>
@@ -9,12 +9,15 @@
 
 namespace tablestore::powercut {
 
+// A process that takes so long hangs.
+inline constexpr unsigned patience_seconds = 900;
+
 // Killed when it still runs at the end of this object, and when this process dies. Its standard
 // output and error go to a file.
 class Child {
  public:
-  // This program with `arguments`.
-  Child(const std::vector<std::string>& arguments, const std::string& log);
+  // `words`: the program and its arguments. It finds `shared_fd` open as number 3.
+  Child(std::vector<std::string> words, int shared_fd, const std::string& log);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

@@ -25,23 +25,49 @@ struct Cut {
   uint64_t unflushed = 0;
 };
 
+// How this program is told to make or mount one kind of file system on a file.
+struct MountWords {
+  FileSystem fs;
+  size_t kind;
+  std::vector<std::string> mkfs(const std::string& file) const {
+    return {"/proc/self/exe", "mkfs", name_of(fs), std::to_string(kind), file};
+  }
+  std::vector<std::string> inside(const std::string& file, const std::string& dir) const {
+    return {"/proc/self/exe", "inside", name_of(fs), std::to_string(kind), file, dir};
+  }
+};
+
+// Each process has its own mount on it.
+std::string mount_point(const CampaignOptions& options) { return options.dir + "/mounted"; }
+
+// A process that has ended may have I/O in flight, and a mount, for a moment.
+void wait_until_closed(DiskServer& server, const std::string& file) {
+  for (int milliseconds = 0; !server.remove_unless_open(file); ++milliseconds) {
+    if (milliseconds > 600'000) throw Failure{"a dead process does not let go of its disk"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // One store on one file system.
 class Story {
  public:
-  Story(const CampaignOptions& options, const FileSystemKind& kind, DiskServer& server,
-        uint64_t seed, Tally* tally)
+  Story(const CampaignOptions& options, const MountWords& words, DiskServer& server, uint64_t seed,
+        Tally* tally)
       : options_(options),
-        kind_(kind),
+        words_(words),
         server_(server),
         random_(seed),
         tally_(tally),
-        store_(options.dir + "/live", options.dir, random_(), tally) {}
+        store_(options, random_(), tally) {}
 
   void run(const Image& fresh);
 
  private:
   std::shared_ptr<CutDisk> make_disk(Image image);
-  Mounted mount(const std::shared_ptr<CutDisk>& disk, const std::string& name);
+  // Where one process finds what is on the disk that is this file.
+  Place place_on(const std::string& file) const;
+  // The same for the store that lives, when the process before has unmounted it.
+  Place place();
   void insert(Image image);
   void count_requests(const CutDisk& disk);
 
@@ -52,13 +78,13 @@ class Story {
   void end_life(const std::shared_ptr<Cut>& last);
 
   const CampaignOptions& options_;
-  const FileSystemKind kind_;
+  const MountWords words_;
   DiskServer& server_;
   Random random_;
   Tally* const tally_;
   std::shared_ptr<CutDisk> disk_;
-  std::optional<Mounted> mounted_;
-  Lineage store_;  // last: its process ends before the file system goes
+  std::string file_;  // of disk_, that somebody may have open
+  Lineage store_;
 };
 
 std::shared_ptr<CutDisk> Story::make_disk(Image image) {
@@ -68,22 +94,21 @@ std::shared_ptr<CutDisk> Story::make_disk(Image image) {
   return std::make_shared<CutDisk>(std::move(image), o);
 }
 
-Mounted Story::mount(const std::shared_ptr<CutDisk>& disk, const std::string& name) {
-  const std::string dir = options_.dir + "/" + name;
-  std::filesystem::create_directory(dir);
-  auto device = LoopDevice::attach(server_.add(disk));
-  if (!device.ok()) throw Failure{device.status().what()};
-  auto mounted = Mounted::mount(kind_, device.take(), dir);
-  if (!mounted.ok()) throw Failure{mounted.status().what()};
-  return mounted.take();
+Place Story::place_on(const std::string& file) const {
+  return {mount_point(options_), words_.inside(file, mount_point(options_))};
+}
+
+Place Story::place() {
+  if (!file_.empty()) wait_until_closed(server_, file_);
+  file_ = server_.add(disk_);
+  return place_on(file_);
 }
 
 // The disk of the store that lives.
 void Story::insert(Image image) {
-  mounted_.reset();
   if (disk_) count_requests(*disk_);
   disk_ = make_disk(std::move(image));
-  mounted_.emplace(mount(disk_, "live"));
+  file_.clear();
 }
 
 void Story::count_requests(const CutDisk& disk) {
@@ -134,8 +159,7 @@ void Story::judge(const Cut& cut, unsigned depth) {
   if (depth < cuts_while_judging && random_() % 3 == 0)
     again = arm(*disk, [e = cut.evidence] { return e; });
   try {
-    const Mounted mounted = mount(disk, "judged");
-    store_.judge(mounted.dir(), cut.evidence);
+    store_.judge(place_on(server_.add(disk)), cut.evidence);
   } catch (const Failure& f) {
     keep(cut);
     throw Failure{"power cut, fate \"" + std::string(fate_name(cut.fate)) + "\" of " +
@@ -154,22 +178,19 @@ void Story::end_life(const std::shared_ptr<Cut>& last) {
   const uint64_t how = random_() % 10;
   if (how < 6 && last) {
     store_.lose_power(last->evidence);
-    return insert(*last->image);
-  }
-  if (how == 9)
+    insert(*last->image);
+  } else if (how == 9) {
     store_.end_in_order();
-  else
+  } else {
     store_.kill();
-  if (how < 8) return;  // the file system notices nothing
-  mounted_.reset();
-  mounted_.emplace(mount(disk_, "live"));
+  }
 }
 
 void Story::run(const Image& fresh) {
   insert(fresh);
-  store_.make();
+  store_.make(place());
   for (uint64_t lives = 2 + random_() % 4; lives > 0; --lives) {
-    store_.start();
+    store_.start(place());
     if (random_() % 4) store_.wait_until_begun();
     std::shared_ptr<Cut> last;
     for (uint64_t cuts = 1 + random_() % 8; cuts > 0; --cuts) {
@@ -184,36 +205,50 @@ void Story::run(const Image& fresh) {
     }
     end_life(last);
   }
-  store_.judge_now();
+  store_.judge(place(), store_.last_evidence());
   count_requests(*disk_);
 }
 
-Image make_fresh(const FileSystemKind& kind, DiskServer& server) {
+Image make_fresh(const CampaignOptions& options, const MountWords& words, DiskServer& server) {
   const auto disk = std::make_shared<CutDisk>(Image(disk_bytes), CutDiskOptions());
-  {
-    const auto device = LoopDevice::attach(server.add(disk));
-    if (!device.ok()) throw Failure{device.status().what()};
-    const Status s = make_file_system(kind, *device);
-    if (!s.ok()) throw Failure{s.what()};
-  }
+  const std::string file = server.add(disk);
+  Child child(words.mkfs(file), -1, options.dir + "/mkfs.log");
+  if (child.wait(patience_seconds) != 0) throw Failure{child.words()};
+  wait_until_closed(server, file);
   Random random;
   return disk->cut(Fate::all, random);
 }
 
 }  // namespace
 
+std::string obstacle_to_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server) {
+  const MountWords words{fs, 0};
+  std::filesystem::create_directory(mount_point(options));
+  try {
+    const auto disk =
+        std::make_shared<CutDisk>(make_fresh(options, words, server), CutDiskOptions());
+    auto command = words.inside(server.add(disk), mount_point(options));
+    command.push_back("/bin/true");
+    Child child(command, -1, options.dir + "/mount.log");
+    return child.wait(patience_seconds) == 0 ? "" : child.words();
+  } catch (const Failure& f) {
+    return f.what;
+  }
+}
+
 std::string run_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server,
                      Tally* tally) {
   const auto kinds = kinds_of(fs);
   std::map<size_t, Image> fresh;
   for (uint64_t seed = options.seed;; ++seed) {
-    const size_t number = seed % kinds.size();
+    const MountWords words{fs, seed % kinds.size()};
     try {
-      if (!fresh.contains(number)) fresh.emplace(number, make_fresh(kinds[number], server));
+      if (!fresh.contains(words.kind))
+        fresh.emplace(words.kind, make_fresh(options, words, server));
       ++tally->stores;
-      Story(options, kinds[number], server, seed, tally).run(fresh.at(number));
+      Story(options, words, server, seed, tally).run(fresh.at(words.kind));
     } catch (const Failure& f) {
-      return "seed " + std::to_string(seed) + " (" + to_string(kinds[number]) + "): " + f.what;
+      return "seed " + std::to_string(seed) + " (" + to_string(kinds[words.kind]) + "): " + f.what;
     }
     if (options.enough(*tally)) return {};
     options.progress(*tally);

@@ -58,7 +58,8 @@ struct Requests {
     fuse_reply_attr(request, &st, forever);
   }
 
-  static void open(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
+  static void open(fuse_req_t request, fuse_ino_t number, fuse_file_info* file) {
+    server(request).opened(number);
     file->direct_io = 1;
     file->parallel_direct_writes = 1;
     fuse_reply_open(request, file);
@@ -162,23 +163,39 @@ DiskServer::~DiskServer() {
 std::string DiskServer::add(std::shared_ptr<CutDisk> disk) {
   std::lock_guard lock(mutex_);
   const uint64_t number = next_number_++;
-  disks_.emplace(number, std::move(disk));
+  disks_[number].disk = std::move(disk);
   return dir_ + "/" + std::to_string(number);
 }
 
 std::shared_ptr<CutDisk> DiskServer::find(uint64_t number) {
   std::lock_guard lock(mutex_);
   const auto found = disks_.find(number);
-  return found == disks_.end() ? nullptr : found->second;
+  return found == disks_.end() ? nullptr : found->second.disk;
+}
+
+void DiskServer::opened(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  if (const auto found = disks_.find(number); found != disks_.end()) found->second.open = true;
 }
 
 void DiskServer::forget(uint64_t number) {
-  std::shared_ptr<CutDisk> last;
+  Served last;  // goes without the mutex
   std::lock_guard lock(mutex_);
   const auto found = disks_.find(number);
   if (found == disks_.end()) return;
   last = std::move(found->second);
   disks_.erase(found);
+}
+
+bool DiskServer::remove_unless_open(const std::string& path) {
+  const uint64_t number = std::strtoull(path.c_str() + path.rfind('/') + 1, nullptr, 10);
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = disks_.find(number);
+    if (found != disks_.end() && found->second.open) return false;
+  }
+  forget(number);
+  return true;
 }
 
 }  // namespace tablestore::powercut

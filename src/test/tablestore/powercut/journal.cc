@@ -154,8 +154,8 @@ void Journal::begin(const sim::State& state, uint64_t lsn) {
   for (const auto& [name, blocks] : state.objects) all.objects[name] = blocks;
   append_to(max_writers, pack(all));
   head_->floor_lsn = lsn;
-  head_->acknowledged_lsn.store(lsn);
-  head_->begun.store(true);
+  report().acknowledged[0].store(lsn);
+  report().begun.store(true);
 }
 
 sim::State Journal::floor() const {
@@ -178,7 +178,7 @@ void Journal::each(unsigned writer, uint64_t count,
 
 void Journal::acknowledge(Record* record, uint64_t lsn) {
   record->lsn.store(lsn);
-  head_->acknowledged_lsn.store(lsn);
+  report().acknowledged[0].store(lsn);
 }
 
 bool Journal::all_durable(unsigned writer, uint64_t count) const {
@@ -191,7 +191,7 @@ bool Journal::all_durable(unsigned writer, uint64_t count) const {
   return true;
 }
 
-void Journal::report(const Counters& counters) {
+void Journal::count(const Counters& counters) {
   for (size_t i = 0; i < std::size(counter_names); ++i)
     head_->counters[i].store((counters.*counter_names[i].second).load());
 }

@@ -1,5 +1,5 @@
-// What a process that writes tells to those who will judge it after its death, in shared memory:
-// each transaction before it is submitted, and which of them were acknowledged.
+// What a process that writes to an engine tells to those who will judge it after its death, in
+// shared memory: each transaction before it is submitted, and which of them were acknowledged.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/status.h"
+#include "test/tablestore/powercut/life_report.h"
 #include "test/tablestore/sim/model.h"
 
 namespace tablestore::powercut {
@@ -39,7 +40,8 @@ class Journal {
   // The life begins, with this state after transaction `lsn`: from now on it is judged by this
   // journal.
   void begin(const sim::State& state, uint64_t lsn);
-  bool begun() const { return head_->begun.load(); }
+  LifeReport& report() const { return head_->report; }
+  bool begun() const { return report().begun.load(); }
   uint64_t floor_lsn() const { return head_->floor_lsn; }
   sim::State floor() const;
 
@@ -51,14 +53,13 @@ class Journal {
   void each(unsigned writer, uint64_t count,
             const std::function<void(uint64_t lsn, const sim::Change&)>& visit) const;
 
-  // In log order.
+  // In log order: that is the only sequence of the report.
   void acknowledge(Record* record, uint64_t lsn);
-  uint64_t acknowledged_lsn() const { return head_->acknowledged_lsn.load(); }
   // How many of the first `count` are known to be durable.
   bool all_durable(unsigned writer, uint64_t count) const;
 
   // What the engine of this life has done so far, now and then.
-  void report(const Counters& counters);
+  void count(const Counters& counters);
   uint64_t counter(size_t index) const { return head_->counters[index].load(); }
 
   // Writes a file that map() takes.
@@ -70,9 +71,8 @@ class Journal {
     uint64_t end;  // bytes
   };
   struct Head {
-    std::atomic<bool> begun;
+    LifeReport report;
     uint64_t floor_lsn;
-    std::atomic<uint64_t> acknowledged_lsn;
     Part parts[max_writers + 1];  // the last has the floor
     std::atomic<uint64_t> counters[std::size(counter_names)];
   };

@@ -11,10 +11,10 @@ namespace tablestore::powercut {
 namespace {
 
 // One store and its lives.
-void run_store(Lineage& store, Random& random) {
-  store.make();
+void run_store(Lineage& store, const Place& place, Random& random) {
+  store.make(place);
   for (uint64_t lives = 4 + random() % 12; lives > 0; --lives) {
-    store.start();
+    store.start(place);
     if (random() % 3 == 0) {  // while it is being opened, most likely
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     } else {
@@ -26,7 +26,7 @@ void run_store(Lineage& store, Random& random) {
     else
       store.kill();
   }
-  store.judge_now();
+  store.judge(place, store.last_evidence());
 }
 
 }  // namespace
@@ -39,8 +39,8 @@ std::string run_kills(const CampaignOptions& options, Tally* tally) {
     std::filesystem::create_directory(dir);
     ++tally->stores;
     try {
-      Lineage store(dir, options.dir, random(), tally);
-      run_store(store, random);
+      Lineage store(options, random(), tally);
+      run_store(store, {dir, {}}, random);
     } catch (const Failure& f) {
       return "seed " + std::to_string(seed) + ": " + f.what;
     }

@@ -110,7 +110,7 @@ void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t s
   while (!orderly_end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
     disturb(engine, random);
-    journal.report(engine.counters());
+    journal.count(engine.counters());
   }
   for (auto& t : threads) t.join();
 }
@@ -127,17 +127,18 @@ int live(const LifeOptions& options) {
   std::signal(SIGTERM, [](int) { orderly_end = true; });
   auto previous = Journal::map(options.previous_fd);
   check(previous.status(), "the journal of the life before");
+  auto journal = Journal::map(options.journal_fd);
+  check(journal.status(), "the journal");
+  const LifeReport& report = (*journal)->report();
   auto disk = open_disk(options);
   auto engine = open_engine(*disk, options);
   sim::State state;
   uint64_t lsn = 0;
-  const std::string d = judge(*engine, **previous, options.acknowledged, &state, &lsn);
+  const std::string d = judge(*engine, **previous, report.floor[0], &state, &lsn);
   if (!d.empty()) fail(d);
-  if (options.journal_fd < 0) return lived;
-  auto journal = Journal::map(options.journal_fd);
-  check(journal.status(), "the journal");
+  if (!report.writes) return lived;
   (*journal)->begin(state, lsn);
-  write(*engine, **journal, state, options.seed);
+  write(*engine, **journal, state, report.seed);
   engine->drain();
   check(engine->close(), "close");
   return lived;

@@ -12,11 +12,9 @@ namespace tablestore::powercut {
 
 struct LifeOptions {
   std::string dir;
-  uint64_t shape = 0;         // of the store: sizes and rates, the same for all its lives
-  uint64_t seed = 0;          // of what is written
-  int previous_fd = -1;       // the journal of the life before
-  uint64_t acknowledged = 0;  // what that one is known to have acknowledged
-  int journal_fd = -1;        // of this life; none: it is only opened and judged
+  uint64_t shape = 0;    // of the store: sizes and rates, the same for all its lives
+  int previous_fd = -1;  // the journal of the life before
+  int journal_fd = -1;   // of this life
 };
 
 // The exit status of a process that lives; anything else is a failure, which standard error names.

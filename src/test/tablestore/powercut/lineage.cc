@@ -1,5 +1,6 @@
 #include "test/tablestore/powercut/lineage.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -9,9 +10,6 @@
 namespace tablestore::powercut {
 
 namespace {
-
-// A process that does nothing for so long hangs.
-constexpr unsigned patience_seconds = 300;
 
 std::shared_ptr<Journal> new_journal() {
   auto journal = Journal::create();
@@ -35,36 +33,69 @@ std::string how_it_ended(int status) {
                     : "ended with status " + std::to_string(status);
 }
 
+// Some of Ceph's options, so that stores differ.
+std::vector<std::string> options_of_shape(uint64_t shape) {
+  std::vector<std::string> options;
+  if (shape % 2) options.push_back("--tablestore-table-memtable-size=1M");
+  if (shape / 2 % 2) options.push_back("--tablestore-cache-size=1M");
+  if (shape / 4 % 3 == 0) options.push_back("--tablestore-prepare-rate=0");
+  if (shape / 12 % 2) options.push_back("--tablestore-punch-rate=1G");
+  if (shape / 24 % 4 == 0) options.push_back("--tablestore-io-uring=false");
+  return options;
+}
+
 }  // namespace
 
-Lineage::Lineage(std::string dir, std::string scratch, uint64_t seed, Tally* tally)
-    : dir_(std::move(dir)), scratch_(std::move(scratch)), seed_(seed), tally_(tally) {
+Lineage::Lineage(const CampaignOptions& options, uint64_t seed, Tally* tally)
+    : options_(options), seed_(seed), tally_(tally) {
   evidence_.journal = new_journal();
   evidence_.journal->begin({}, 0);
 }
 
-std::vector<std::string> Lineage::arguments(const char* what, const std::string& dir) const {
-  return {what, "--dir", dir, "--shape", std::to_string(seed_)};
-}
-
-void Lineage::make() {
-  Child child(arguments("make", dir_), scratch_ + "/make.log");
-  if (const int status = child.wait(patience_seconds); status != lived)
-    throw Failure{"mkfs of the store " + how_it_ended(status) + ":\n  " + child.words()};
-}
-
-void Lineage::start() {
-  journal_ = new_journal();
-  auto a = arguments("live", dir_);
-  for (const auto& [name, value] :
-       {std::pair("--seed", seed_ + ++lives_), {"--acknowledged", evidence_.acknowledged},
-        {"--previous", uint64_t(evidence_.journal->fd())},
-        {"--journal", uint64_t(journal_->fd())}}) {
-    a.push_back(name);
-    a.push_back(std::to_string(value));
+std::unique_ptr<Child> Lineage::run(const char* what, const Place& place, const Evidence& evidence,
+                                    const Journal& journal) {
+  LifeReport& report = journal.report();
+  report.seed = seed_ + lives_;
+  std::ranges::copy(evidence.acknowledged, report.floor);
+  std::vector<std::string> words = place.inside;
+  const std::string log = options_.dir + "/" + what + ".log";
+  if (options_.store_program.empty()) {
+    for (const std::string& word :
+         {std::string("/proc/self/exe"), std::string(what), std::string("--dir"), place.dir,
+          std::string("--shape"), std::to_string(seed_), std::string("--previous"),
+          std::to_string(evidence.journal->fd()), std::string("--journal"),
+          std::to_string(journal.fd())})
+      words.push_back(word);
+    return std::make_unique<Child>(words, -1, log);
   }
+  for (const std::string& word : {options_.store_program, std::string("--tablestore-test-child"),
+                                  std::string(what), place.dir})
+    words.push_back(word);
+  const auto more = options_of_shape(seed_);
+  words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<Child>(words, journal.fd(), log);
+}
+
+void Lineage::run_to_end(const char* what, const Place& place, const Evidence& evidence) {
+  const auto journal = new_journal();
+  const auto child = run(what, place, evidence, *journal);
+  if (const int status = child->wait(patience_seconds); status != lived)
+    throw Failure{std::string("\"") + what + "\" " + how_it_ended(status) + ":\n  " +
+                  child->words()};
+}
+
+void Lineage::make(const Place& place) { run_to_end("make", place, evidence_); }
+
+void Lineage::judge(const Place& place, const Evidence& evidence) {
+  run_to_end("judge", place, evidence);
+}
+
+void Lineage::start(const Place& place) {
+  journal_ = new_journal();
+  journal_->report().writes = true;
+  ++lives_;
   ++tally_->lives;
-  child_ = std::make_unique<Child>(a, scratch_ + "/live.log");
+  child_ = run("live", place, evidence_, *journal_);
 }
 
 void Lineage::check_alive() {
@@ -81,8 +112,13 @@ void Lineage::wait_until_begun() {
 }
 
 Evidence Lineage::evidence() const {
-  if (!journal_->begun()) return {evidence_.journal, evidence_.acknowledged, true};
-  return {journal_, journal_->acknowledged_lsn(), false};
+  Evidence e = evidence_;
+  e.opening = !journal_->begun();
+  if (e.opening) return e;
+  e.journal = journal_;
+  for (unsigned i = 0; i < LifeReport::sequences; ++i)
+    e.acknowledged[i] = journal_->report().acknowledged[i];
+  return e;
 }
 
 void Lineage::wait_until_durable() {
@@ -109,7 +145,8 @@ void Lineage::end(int signal, int expected_status) {
 }
 
 void Lineage::set_evidence(Evidence evidence) {
-  tally_->transactions += evidence.acknowledged - evidence_.acknowledged;
+  for (unsigned i = 0; i < LifeReport::sequences; ++i)
+    tally_->transactions += evidence.acknowledged[i] - evidence_.acknowledged[i];
   evidence_ = std::move(evidence);
 }
 
@@ -130,18 +167,6 @@ void Lineage::end_in_order() {
   end(SIGTERM, lived);
   ++tally_->ends;
   set_evidence(evidence());
-}
-
-void Lineage::judge(const std::string& dir, const Evidence& evidence) {
-  auto a = arguments("judge", dir);
-  for (const auto& [name, value] : {std::pair("--acknowledged", evidence.acknowledged),
-                                    {"--previous", uint64_t(evidence.journal->fd())}}) {
-    a.push_back(name);
-    a.push_back(std::to_string(value));
-  }
-  Child child(a, scratch_ + "/judge.log");
-  if (const int status = child.wait(patience_seconds); status != lived)
-    throw Failure{"the process that judges " + how_it_ended(status) + ":\n  " + child.words()};
 }
 
 }  // namespace tablestore::powercut

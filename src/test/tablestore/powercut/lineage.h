@@ -1,6 +1,7 @@
 // A store's processes, one after the other.
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <memory>
@@ -21,19 +22,28 @@ struct Failure {
 // What a store can be judged by at some moment.
 struct Evidence {
   std::shared_ptr<Journal> journal;  // of the last life that had begun
-  uint64_t acknowledged = 0;
+  std::array<uint64_t, LifeReport::sequences> acknowledged = {};
   bool opening = false;              // the life after that one had not
 };
 
+// Where a process finds its store.
+struct Place {
+  std::string dir;
+  // The words that make a program see that directory, before the program; none: it is there.
+  std::vector<std::string> inside;
+};
+
 // Starts and ends the processes on one store. Everything throws Failure.
+//
+// What lives is the engine alone, in this program; or a whole ObjectStore, in a program of Ceph
+// that knows "make", "live" and "judge" (src/test/objectstore/tablestore/power_life.cc).
 class Lineage {
  public:
-  // The store is in `dir`; logs of its processes go to `scratch`.
-  Lineage(std::string dir, std::string scratch, uint64_t seed, Tally* tally);
+  Lineage(const CampaignOptions& options, uint64_t seed, Tally* tally);
 
-  void make();
+  void make(const Place& place);
   // A life, which is judged by the evidence, and goes on writing.
-  void start();
+  void start(const Place& place);
   // Its store is open.
   void wait_until_begun();
   // It has not ended by itself, in which case it failed.
@@ -45,23 +55,24 @@ class Lineage {
   // The machine dies too: what the next life finds is the store as it was when this was known.
   void lose_power(const Evidence& evidence);
   void end_in_order();
-  // A process that only opens the store and judges it.
-  void judge_now() { judge(dir_, evidence_); }
-  // The same of another directory with a copy of the store.
-  void judge(const std::string& dir, const Evidence& evidence);
+  // A process that only opens a store and judges it.
+  void judge(const Place& place, const Evidence& evidence);
 
   // As of now; from any thread while a life runs.
   Evidence evidence() const;
+  // By which the next life will be judged.
+  const Evidence& last_evidence() const { return evidence_; }
   // Waits until everything that its journal has now is durable, so that the order is known.
   void wait_until_durable();
 
  private:
+  std::unique_ptr<Child> run(const char* what, const Place& place, const Evidence& evidence,
+                             const Journal& journal);
+  void run_to_end(const char* what, const Place& place, const Evidence& evidence);
   void end(int signal, int expected_status);
   void set_evidence(Evidence evidence);
-  std::vector<std::string> arguments(const char* what, const std::string& dir) const;
 
-  std::string dir_;
-  const std::string scratch_;
+  const CampaignOptions& options_;
   const uint64_t seed_;
   Tally* const tally_;
   uint64_t lives_ = 0;

@@ -1,6 +1,4 @@
 // ./run powercut: kill -9, and power cuts below a real XFS and a real ext4.
-#include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +32,7 @@ constexpr char usage[] =
     "  --minutes M       per file system, and for the kills; then --cuts and --kills do not count\n"
     "  --seed N          of the first store; the same seed makes the same store and transactions,\n"
     "                    but not the same moments\n"
+    "  --store PROGRAM   ceph_test_tablestore, which lives on a whole ObjectStore\n"
     "  --sector BYTES    what a power cut never tears (default: 512 below ext4; 4096 below XFS,\n"
     "                    whose own metadata do not survive a torn block)\n";
 
@@ -53,7 +52,6 @@ struct Arguments {
 
 Arguments parse(int argc, char** argv, int first) {
   Arguments a;
-  a.campaign.sector_bytes = 0;
   for (int i = first; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--help" || word == "-h") {
@@ -65,13 +63,13 @@ Arguments parse(int argc, char** argv, int first) {
     const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
     if (word == "--dir") a.campaign.dir = a.life.dir = value;
     else if (word == "--fs") a.fs = value;
-    else if (word == "--seed") a.campaign.seed = a.life.seed = number;
+    else if (word == "--seed") a.campaign.seed = number;
     else if (word == "--cuts") a.cuts = number;
     else if (word == "--kills") a.kills = number;
     else if (word == "--minutes") a.minutes = std::atof(value.c_str());
     else if (word == "--sector") a.campaign.sector_bytes = number;
     else if (word == "--shape") a.life.shape = number;
-    else if (word == "--acknowledged") a.life.acknowledged = number;
+    else if (word == "--store") a.campaign.store_program = value;
     else if (word == "--previous") a.life.previous_fd = int(number);
     else if (word == "--journal") a.life.journal_fd = int(number);
     else wrong_usage("unknown argument " + word);
@@ -108,11 +106,8 @@ void print_counters(const char* name, const Tally& t) {
 
 // What makes power cuts impossible here; empty: nothing.
 std::string obstacle() {
-  // Nothing of ours is mounted anywhere else, and all of it goes with this process. EINVAL: in a
-  // changed root, whose mounts are private already.
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      (::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 && errno != EINVAL))
-    return std::string("no mount namespace of its own: ") + std::strerror(errno);
+  if (const int error = own_mount_namespace())
+    return std::string("no mount namespace of its own: ") + std::strerror(error);
   for (const char* device : {"/dev/fuse", "/dev/loop-control"})
     if (::access(device, R_OK | W_OK) != 0)
       return std::string(device) + ": " + std::strerror(errno);
@@ -142,6 +137,10 @@ bool run(const char* name, const Arguments& a, Campaign campaign) {
 }
 
 bool cut_power(const Arguments& a, FileSystem fs, DiskServer& server) {
+  if (const std::string why = obstacle_to_cuts(a.campaign, fs, server); !why.empty()) {
+    std::printf("SKIPPED power cuts below %s: %s\n", name_of(fs), why.c_str());
+    return true;
+  }
   return run(name_of(fs), a, [&](CampaignOptions options, auto seconds, Tally* tally) {
     if (!options.sector_bytes) options.sector_bytes = fs == FileSystem::ext4 ? 512 : 4096;
     options.enough = [&](const Tally& t) {
@@ -180,10 +179,33 @@ int run_all(const Arguments& a) {
   return clean ? 0 : 1;
 }
 
+// FS KIND FILE, as cuts.cc says them.
+FileSystemKind kind_in(char** words) {
+  const FileSystem fs =
+      std::string(words[0]) == name_of(FileSystem::ext4) ? FileSystem::ext4 : FileSystem::xfs;
+  return kinds_of(fs)[std::strtoull(words[1], nullptr, 10)];
+}
+
+int report(const tablestore::Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "FAILED %s\n", status.what().c_str());
+  return status.ok() ? 0 : 1;
+}
+
+// FS KIND FILE DIR PROGRAM ARGS...: mounts and becomes the program.
+int run_inside(int argc, char** argv) {
+  if (argc < 7) return 2;
+  if (const auto s = mount_for_this_process(kind_in(argv + 2), argv[4], argv[5]); !s.ok())
+    return report(s);
+  ::execv(argv[6], argv + 6);
+  return report(tablestore::Status::from_errno(errno, argv[6]));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "inside") return run_inside(argc, argv);
+  if (what == "mkfs" && argc == 5) return report(make_file_system(kind_in(argv + 2), argv[4]));
   if (what == "make") return make_store(parse(argc, argv, 2).life);
   if (what == "live" || what == "judge") return live(parse(argc, argv, 2).life);
   return run_all(parse(argc, argv, 1));
