@@ -81,6 +81,7 @@ class Exhaustive {
       machine.disk().watch(nullptr);
       snapshots.push_back(machine.snapshot());
       machine.check_live({});
+      if (!machine.disk().misuse().empty()) throw Failure{machine.disk().misuse()};
       for (size_t i = 0; i < snapshots.size(); ++i) {
         story_ = story + "; crash at I/O " + std::to_string(i) + " of " +
                  std::to_string(snapshots.size()) + " (" + snapshots[i].io + ")";
