@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "include/encoding.h"
+#include "os/tablestore/row_codec.h"
 
 namespace tablestore {
 
@@ -20,6 +21,9 @@ void CollectionNode::decode(ceph::buffer::list::const_iterator& p)
   DECODE_START(1, p);
   ceph::decode(bits, p);
   DECODE_FINISH(p);
+  if (bits > 32) {
+    throw_malformed("more bits than a hash has");
+  }
 }
 
 Collection::Collection(CephContext* cct, const coll_t& cid, std::function<void()> lane_step)

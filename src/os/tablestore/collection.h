@@ -19,6 +19,7 @@ struct CollectionNode {
   uint32_t bits = 0;   ///< how many bits of an object's hash decide that it belongs here
 
   void encode(ceph::buffer::list& bl) const;
+  /// Throws ceph::buffer::error where damaged.
   void decode(ceph::buffer::list::const_iterator& p);
 };
 

@@ -6,10 +6,9 @@
 #include <limits>
 #include <vector>
 
+#include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/onode.h"
-
-class CephContext;
 
 namespace tablestore {
 

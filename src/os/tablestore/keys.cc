@@ -35,6 +35,14 @@ void append_big_endian(T value, std::string* out)
   }
 }
 
+/// What stands before the digits of a byte that is escaped; 0 for one that is not.
+char escape_of(char c)
+{
+  // plain char may be signed: bytes from 0x80 on must sort last, not first
+  const auto byte = static_cast<unsigned char>(c);
+  return byte <= escape_low ? escape_low : byte >= escape_high ? escape_high : 0;
+}
+
 /// Takes what it decodes from the front of a key.
 class KeyReader {
  public:
@@ -91,10 +99,9 @@ class KeyReader {
       if (c == string_end) {
         return true;
       }
-      if (c == escape_low || c == escape_high) {
-        if (!hex_byte(&c)) {
-          return false;
-        }
+      const char escape = escape_of(c);
+      if (escape && (escape != c || !hex_byte(&c) || escape_of(c) != escape)) {
+        return false;
       }
       out->push_back(c);
     }
@@ -134,13 +141,13 @@ void append_escaped(std::string_view in, std::string* out)
 {
   static constexpr char digits[] = "0123456789abcdef";
   for (char c : in) {
-    // plain char may be signed: bytes from 0x80 on must sort last, not first
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > escape_low && byte < escape_high) {
+    const char escape = escape_of(c);
+    if (!escape) {
       out->push_back(c);
       continue;
     }
-    out->push_back(byte <= escape_low ? escape_low : escape_high);
+    const auto byte = static_cast<unsigned char>(c);
+    out->push_back(escape);
     out->push_back(digits[byte >> 4]);
     out->push_back(digits[byte & 0xf]);
   }
@@ -233,7 +240,8 @@ bool decode_onode_key(std::string_view key, ghobject_t* oid)
     return false;
   }
   if (order == '<' || order == '>') {
-    if (!reader.escaped(&name)) {
+    if (!reader.escaped(&name) || sort_key.empty() || name == sort_key ||
+        (name < sort_key) != (order == '<')) {
       return false;
     }
   } else if (order == '=') {
@@ -390,8 +398,29 @@ std::string collection_key(const coll_t& cid)
 
 bool decode_collection_key(std::string_view key, coll_t* cid)
 {
-  return !key.empty() && key.front() == collection_type &&
-         cid->parse(std::string(key.substr(1)));
+  if (key.empty() || key.front() != collection_type) {
+    return false;
+  }
+  const std::string name(key.substr(1));
+  if (name == coll_t().to_str()) {
+    *cid = coll_t();
+    return true;
+  }
+  // coll_t::parse() takes names for good that are written in another way, and then asserts that
+  // they are not.
+  const size_t suffix = name.rfind('_');
+  spg_t pgid;
+  if (suffix == std::string::npos || !pgid.parse(name.substr(0, suffix))) {
+    return false;
+  }
+  const coll_t whole(pgid);
+  for (const coll_t& found : {whole, whole.get_temp()}) {
+    if (found.to_str() == name) {
+      *cid = found;
+      return true;
+    }
+  }
+  return false;
 }
 
 std::pair<std::string, std::string> collections_range()

@@ -2,6 +2,8 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include "os/tablestore/nid_allocator.h"
 
+#include <limits>
+
 #include "include/encoding.h"
 #include "os/tablestore/keys.h"
 
@@ -81,6 +83,8 @@ Result<uint64_t> NidAllocator::load(Engine& engine)
   } catch (const ceph::buffer::error&) {
     return Status(EIO, "the row nid_max is damaged; run fsck");
   }
+  if (max % batch != 0 || max > std::numeric_limits<uint64_t>::max() / 2)
+    return Status(EIO, "the row nid_max is damaged: no store has the bound " + std::to_string(max));
   return max;
 }
 

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "include/buffer.h"
+#include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/extent_map.h"
 #include "os/tablestore/onode.h"
 #include "os/tablestore/read_helpers.h"
 #include "os/tablestore/txn_context.h"
-
-class CephContext;
 
 namespace tablestore {
 

@@ -22,8 +22,8 @@ constexpr uint8_t flag_inline_data = 1;
 constexpr uint8_t flag_has_omap = 2;
 
 constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
-/// More than any object has: the limit keeps a damaged count from taking all memory.
-constexpr uint64_t segments_max = uint64_t(1) << 24;
+/// What no object has is damage; it also keeps a damaged count from taking all memory.
+constexpr uint64_t segments_max = object_bytes_max / segment_span_bytes + 1;
 
 std::string_view view_of(const ceph::buffer::ptr& p)
 {
@@ -67,7 +67,10 @@ std::vector<MappedExtent> decode_extents(RowReader& in)
     e.physical.block = in.varint_up_to(u32_max - blocks);
     e.shared = blocks_and_shared & 1;
     if (e.shared) {
-      e.slot_block = e.physical.block - in.varint_up_to(e.physical.block);
+      // A shared slot was one slot, so its name is not far.
+      const uint64_t farthest = largest_slot_blocks - blocks;
+      e.slot_block =
+        e.physical.block - in.varint_up_to(std::min<uint64_t>(e.physical.block, farthest));
     }
     e.checksums.resize(blocks);
     for (uint32_t& checksum : e.checksums) {
@@ -221,7 +224,7 @@ void Onode::decode(const ceph::buffer::list& bl)
   bl.begin().copy_shallow(bl.length(), raw);
   RowReader in(onode_version, view_of(raw));
   nid = in.varint();
-  size = in.varint();
+  size = in.varint_up_to(object_bytes_max);
   const uint8_t flags = in.u8();
   inline_data = flags & flag_inline_data;
   has_omap = flags & flag_has_omap;
@@ -231,6 +234,12 @@ void Onode::decode(const ceph::buffer::list& bl)
   expected_object_size = in.varint_up_to(u32_max);
   expected_write_size = in.varint_up_to(u32_max);
   segments_present = decode_bits(in);
+  const uint64_t segments_most =
+    inline_data ? 0 : (size + segment_span_bytes - 1) / segment_span_bytes;
+  if (segments_present.size() > segments_most ||
+      (!segments_present.empty() && !segments_present.back())) {
+    throw_malformed("segments beyond the end of the object");
+  }
   attrs.clear();
   for (uint64_t left = in.varint(); left > 0; --left) {
     const std::string_view name = in.bytes(in.varint());

@@ -23,6 +23,8 @@ namespace tablestore {
 /// row of at most this span's extents.
 inline constexpr uint64_t segment_span_bytes = 256 << 10;
 inline constexpr uint32_t segment_span_blocks = segment_span_bytes / block_bytes;
+/// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
+inline constexpr uint64_t object_bytes_max = 0xffffffff;
 
 /// Where a run of an object's blocks lives. Never crosses a segment, nor a slot, and is never made
 /// of two writes: whoever reads it finds all of it in one write in flight, or all of it on the

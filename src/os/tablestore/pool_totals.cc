@@ -9,6 +9,17 @@
 
 namespace tablestore {
 
+namespace {
+
+/// Damaged totals may overflow.
+void add(const PoolStats& more, PoolStats* total)
+{
+  for (size_t i = 0; i < more.values.size(); ++i)
+    total->values[i] = int64_t(uint64_t(total->values[i]) + uint64_t(more.values[i]));
+}
+
+}  // namespace
+
 bool PoolTotals::decode(std::string_view value, PoolStats* stats)
 {
   if (value.size() % sizeof(int64_t) != 0 || value.size() > sizeof(stats->values))
@@ -45,9 +56,7 @@ void PoolTotals::queue(TxnContext& txc)
     if (deltas.values == PoolStats{}.values)
       continue;
     txc.add(pool_stats_key(pool), deltas.values);
-    PoolStats& total = totals[pool];
-    for (size_t i = 0; i < deltas.values.size(); ++i)
-      total.values[i] += deltas.values[i];
+    add(deltas, &totals[pool]);
   }
 }
 
@@ -62,10 +71,8 @@ PoolStats PoolTotals::sum() const
 {
   std::lock_guard l{mutex};
   PoolStats sum;
-  for (const auto& [pool, stats] : totals) {
-    for (size_t i = 0; i < stats.values.size(); ++i)
-      sum.values[i] += stats.values[i];
-  }
+  for (const auto& [pool, stats] : totals)
+    add(stats, &sum);
   return sum;
 }
 

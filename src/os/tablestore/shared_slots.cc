@@ -154,13 +154,17 @@ void SharedSlot::decode(std::string_view row)
   RowReader in(shared_slot_version, row);
   runs.clear();
   uint64_t position = first_block;
+  const uint64_t end = std::min(position + largest_slot_blocks, u32_max);
   for (uint64_t left = in.varint_up_to(largest_slot_blocks); left > 0; --left) {
-    position += in.varint_up_to(u32_max - position);
+    position += in.varint_up_to(end - position);
     Run run;
-    run.blocks = in.varint_up_to(u32_max - position);
+    run.blocks = in.varint_up_to(end - position);
     run.references = in.varint_up_to(u32_max);
     if (run.blocks == 0) {
       throw_malformed("empty run of a shared slot");
+    }
+    if (run.references == 0 && (position != first_block || run.blocks != 1)) {
+      throw_malformed("blocks of a shared slot without references");
     }
     runs.emplace(position, run);
     position += run.blocks;

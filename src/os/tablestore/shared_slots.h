@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "common/ceph_mutex.h"
+#include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/txn_context.h"
-
-class CephContext;
 
 namespace tablestore {
 

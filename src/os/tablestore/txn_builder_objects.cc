@@ -18,9 +18,6 @@ namespace tablestore {
 
 namespace {
 
-// As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
-constexpr uint64_t object_bytes_max = 0xffffffff;
-
 bool too_big(uint64_t offset, uint64_t length)
 {
   return offset >= object_bytes_max || length >= object_bytes_max - offset;

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/pretty_binary.h"
 #include "os/tablestore/keys.h"
 
 using namespace tablestore;
@@ -71,6 +72,44 @@ TEST(TableStoreKeys, OnodeKeyDecodesToTheObject)
     ASSERT_EQ(oid, decoded);
     ASSERT_EQ(oid.hobj.get_key(), decoded.hobj.get_key());
   }
+}
+
+// Else two keys would be one object.
+TEST(TableStoreKeys, OnodeKeysThatAreWrittenInAnotherWayAreNone)
+{
+  const hobject_t keyed(object_t("name"), "locator", 3, 0x12345678, 4, "a#b");
+  const std::string key = onode_key(ghobject_t(keyed));
+  ghobject_t decoded;
+  ASSERT_TRUE(decode_onode_key(key, &decoded));
+  auto refused = [&](std::string_view part, std::string_view other) {
+    std::string changed = key;
+    const size_t at = changed.find(part);
+    ASSERT_NE(std::string::npos, at) << part;
+    changed.replace(at, part.size(), other);
+    EXPECT_FALSE(decode_onode_key(changed, &decoded)) << pretty_binary_string(changed);
+  };
+  refused("a#23b", "a#41b");             // needs no escape
+  refused("a#23b", "a~23b");             // the other escape's
+  refused("a#23b", "a\x01" "b");        // needs one
+  refused("!>name!", "!<name!");         // name and key compare otherwise
+  refused("locator!>name!", "name!>name!");
+  refused("locator!>name!", "!>name!");  // no key at all
+}
+
+TEST(TableStoreKeys, CollectionNamesThatAreWrittenInAnotherWayAreNone)
+{
+  const coll_t pg(spg_t(pg_t(0x1a, 3), shard_id_t(1)));
+  coll_t decoded;
+  for (const coll_t& cid : {coll_t(), pg, pg.get_temp(), coll_t(spg_t(pg_t(0, 12)))}) {
+    ASSERT_TRUE(decode_collection_key(collection_key(cid), &decoded)) << cid;
+    EXPECT_EQ(cid, decoded);
+  }
+  for (const char* key : {"C", "Cmeta ", "C3.1A_head", "C03.1a_head", "C 3.1a_head", "C3.1a",
+                          "C3.1", "C3.1as1_tail", "C3.1as1s1_head", "C3.1as300_head", "C_head",
+                          "Mmeta", "C99999999999999999999.1_head", "C3.1a_head_head"}) {
+    EXPECT_FALSE(decode_collection_key(key, &decoded)) << key;
+  }
+  EXPECT_FALSE(decode_collection_key("", &decoded));
 }
 
 TEST(TableStoreKeys, OnodeKeysOrderAsObjects)

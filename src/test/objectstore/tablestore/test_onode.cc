@@ -147,6 +147,26 @@ TEST(TableStoreSegment, DamageIsNoticed)
   });
 }
 
+TEST(TableStoreSegment, ASharedSlotIsNoFartherThanASlotIsLarge)
+{
+  for (const uint32_t distance : {0u, largest_slot_blocks - 2, largest_slot_blocks - 1}) {
+    MappedExtent e = extent(6, 2, 2, 5000);
+    e.shared = true;
+    e.slot_block = 5000 - distance;
+    Segment s, decoded;
+    s.insert(e);
+    bufferlist bl;
+    s.encode(bl);
+    auto p = bl.cbegin();
+    if (distance + 2 <= largest_slot_blocks) {
+      decoded.decode(p);
+      expect_equal(s, decoded);
+    } else {
+      EXPECT_THROW(decoded.decode(p), ceph::buffer::error);
+    }
+  }
+}
+
 TEST(TableStoreSegment, PunchKeepsWhatIsOutside)
 {
   // against one number per block: the physical block that it is mapped to
@@ -193,7 +213,7 @@ TEST(TableStoreSegment, PunchKeepsWhatIsOutside)
 TEST(TableStoreOnode, ComesBackAsItWas)
 {
   Onode o, decoded;
-  fill(o, uint64_t(5) << 30);
+  fill(o, object_bytes_max);
   o.set_segment_present(0, true);
   o.set_segment_present(19, true);
   decoded.decode(encoded(o));
@@ -257,6 +277,34 @@ TEST(TableStoreOnode, DamageIsNoticed)
     Onode ignored;
     ignored.decode(to_bl(row));
   });
+}
+
+// With a right checksum, as a faulty writer would leave it.
+TEST(TableStoreOnode, OneThatContradictsItselfIsDamage)
+{
+  auto refused = [](const Onode& o) {
+    Onode ignored;
+    EXPECT_THROW(ignored.decode(encoded(o)), ceph::buffer::error);
+  };
+  Onode o, ignored;
+  fill(o, 5 * segment_span_bytes);
+  o.set_segment_present(4, true);
+  ignored.decode(encoded(o));
+  o.segments_present.push_back(false);
+  refused(o);
+  o.segments_present.back() = true;
+  refused(o);
+
+  Onode too_large;
+  too_large.size = object_bytes_max + 1;
+  refused(too_large);
+
+  Onode in_line;
+  in_line.size = 1 << 20;
+  in_line.inline_data = true;
+  ignored.decode(encoded(in_line));
+  in_line.set_segment_present(0, true);
+  refused(in_line);
 }
 
 TEST(TableStoreOnode, PresentSegmentsEndAtTheLastOne)
@@ -410,6 +458,32 @@ TEST(TableStoreSharedSlot, CountsReferencesLikeOneNumberPerBlock)
       ASSERT_EQ(0u, references);
     }
   }
+}
+
+// With a right checksum, as a faulty writer would leave it: fsck counts references block by block.
+TEST(TableStoreSharedSlot, OneThatIsNoSlotIsDamage)
+{
+  auto decodes = [](const std::map<uint32_t, SharedSlot::Run>& runs) {
+    ExampleSlot slot, decoded;
+    slot.runs = runs;
+    bufferlist bl;
+    slot.encode(bl);
+    try {
+      decoded.decode(bl.to_str());
+    } catch (const ceph::buffer::error&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(decodes({{100, {largest_slot_blocks, 1}}}));
+  EXPECT_FALSE(decodes({{100, {largest_slot_blocks + 1, 1}}}));
+  EXPECT_FALSE(decodes({{100, {0xffffff00, 1}}}));
+  EXPECT_FALSE(decodes({{100, {1, 1}}, {100 + largest_slot_blocks, {1, 1}}}));
+  EXPECT_TRUE(decodes({{100, {1, 0}}, {105, {1, 1}}}));
+  EXPECT_FALSE(decodes({{100, {2, 0}}, {105, {1, 1}}}));
+  EXPECT_FALSE(decodes({{100, {1, 1}}, {105, {1, 0}}}));
+  EXPECT_FALSE(decodes({{101, {1, 1}}}));
+  EXPECT_FALSE(decodes({}));
 }
 
 TEST(TableStoreSharedSlot, DamageIsNoticed)
