@@ -1,0 +1,62 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+// The row of an object.
+#include "os/tablestore/extent_map.h"
+#include "os/tablestore/onode.h"
+#include "test/objectstore/tablestore/fuzz/row_input.h"
+
+namespace tablestore::fuzz {
+namespace {
+
+bool decode(std::string_view row, Onode* o)
+{
+  try {
+    o->decode(one_buffer(row));
+  } catch (const ceph::buffer::error&) {
+    return false;
+  }
+  return true;
+}
+
+std::string encode(const Onode& o)
+{
+  ceph::buffer::list bl;
+  o.encode(bl);
+  return bl.to_str();
+}
+
+/// What reads and changes of the object rest on.
+void check(const Onode& o)
+{
+  ceph_assert(o.size <= object_bytes_max);
+  ceph_assert(o.segments_present.empty() || o.segments_present.back());
+  ceph_assert(o.segments_present.size() <=
+              (o.size + segment_span_bytes - 1) / segment_span_bytes);
+  ceph_assert(!o.inline_data || o.segments_present.empty());
+  ceph_assert(o.segments.size() <= 1);
+  ceph_assert(o.segments.empty() || (o.embeds_segment() && o.has_segment(0)));
+}
+
+void run(Input in)
+{
+  Onode o;
+  if (!decode(take_row(in), &o)) {
+    return;
+  }
+  check(o);
+  const std::string written = encode(o);
+  Onode again;
+  ceph_assert(decode(written, &again));
+  ceph_assert(encode(again) == written);
+  ceph_assert(again.nid == o.nid && again.size == o.size && again.attrs.size() == o.attrs.size());
+}
+
+}  // namespace
+}  // namespace tablestore::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+{
+  tablestore::fuzz::run({data, size});
+  return 0;
+}
