@@ -13,6 +13,7 @@
 #include "test/tablestore/engine/memory_disk.h"
 #include "test/tablestore/fuzz/input.h"
 #include "test/tablestore/fuzz/log_groups.h"
+#include "test/tablestore/fuzz/store_damage.h"
 
 namespace tablestore::fuzz {
 namespace {
@@ -160,6 +161,22 @@ void allocation() {
   save("allocation", "recovery", steps.bytes());
 }
 
+// Every kind of change of every kind of file, here and there, with mended checksums and without.
+void stores() {
+  sim::Random random(1);
+  for (uint8_t store = 0; store < store_kinds; ++store)
+    for (uint8_t kind = 0; kind < Edit::kinds; ++kind) {
+      Output edits;
+      edits.number(store);
+      for (unsigned i = 0; i <= kind % 3u; ++i)
+        Edit{kind, uint8_t(random()), uint32_t(random()), uint32_t(random())}.append_to(edits);
+      save("store", std::to_string(store) + "-" + std::to_string(kind), edits.bytes());
+      Edit{uint8_t(Edit::Kind::mend), 0, 0, 0}.append_to(edits);
+      save("store", std::to_string(store) + "-" + std::to_string(kind) + "-mended",
+           edits.bytes());
+    }
+}
+
 }  // namespace
 }  // namespace tablestore::fuzz
 
@@ -174,4 +191,5 @@ int main(int argc, char** argv) {
   log();
   rows();
   allocation();
+  stores();
 }
