@@ -178,18 +178,25 @@ void CutDisk::apply(const Write& w, uint64_t at, uint64_t length, Image* image) 
     image->write(at, std::span(w.data).subspan(at - w.offset, length));
 }
 
+std::vector<uint64_t> CutDisk::sector_ends(const Write& w) const {
+  const uint64_t sector = options_.sector_bytes, end = w.offset + w.length;
+  std::vector<uint64_t> ends;
+  for (uint64_t at = w.offset; at < end; at = ends.back())
+    ends.push_back(std::min(end, at < options_.first_sector_bytes ? options_.first_sector_bytes
+                                                                  : (at / sector + 1) * sector));
+  return ends;
+}
+
 // Some of the sectors of one write.
 void CutDisk::keep_part(const Write& w, Fate fate, Random& random, Image* image) const {
-  const uint64_t sector = options_.sector_bytes;
-  const uint64_t first = w.offset / sector, end = w.offset + w.length;
-  const uint64_t sectors = (end - 1) / sector - first + 1;
-  uint64_t from = 0, to = sectors;  // of those, which
-  if (fate == Fate::newest) from = random() % (sectors + 1);
-  if (fate == Fate::oldest) to = random() % (sectors + 1);
-  for (uint64_t s = from; s < to; ++s) {
+  const std::vector<uint64_t> ends = sector_ends(w);
+  size_t from = 0, to = ends.size();  // of those, which
+  if (fate == Fate::newest) from = random() % (ends.size() + 1);
+  if (fate == Fate::oldest) to = random() % (ends.size() + 1);
+  for (size_t s = from; s < to; ++s) {
     if (fate == Fate::sectors && random() % 2) continue;
-    const uint64_t at = std::max(w.offset, (first + s) * sector);
-    apply(w, at, std::min(end, (first + s + 1) * sector) - at, image);
+    const uint64_t at = s == 0 ? w.offset : ends[s - 1];
+    apply(w, at, ends[s] - at, image);
   }
 }
 

@@ -9,7 +9,8 @@
 //    combination: writes are lost, torn, and overtake each other. Of several writes to one sector,
 //    any may be the one that is found. A sector is never torn, and never holds other bytes: no file
 //    system survives that in its own metadata. (XFS does not even survive a torn block of metadata,
-//    of which it trusts the first sector to tell whether to replay it; ext4 replays always.)
+//    of which it trusts the first sector to tell whether to replay it. ext4 replays always, and
+//    does not survive a torn superblock.)
 #pragma once
 
 #include <array>
@@ -67,6 +68,9 @@ const char* fate_name(Fate fate);
 struct CutDiskOptions {
   // The unit that is never torn: 512, or 4096 for a disk with sectors of that size inside.
   uint64_t sector_bytes = 512;
+  // The first sector is larger: there is ext4's superblock, which ext4 writes in place, with a
+  // checksum, and without a journal.
+  uint64_t first_sector_bytes = 4096;
   // Some answers come late, by so much at most: more is in flight when the power goes.
   unsigned slow_write_us = 0;
   unsigned slow_flush_us = 0;
@@ -112,6 +116,8 @@ class CutDisk {
     bool complete = false;
   };
   static void apply(const Write& write, uint64_t at, uint64_t length, Image* image);
+  // The ends of the sectors, or parts of them, that a write covers.
+  std::vector<uint64_t> sector_ends(const Write& write) const;
   void keep_part(const Write& write, Fate fate, Random& random, Image* image) const;
   void add(std::unique_lock<std::mutex>& lock, Write write);
   void before_change();

@@ -59,8 +59,8 @@ std::string judge(Engine& engine, const Journal& previous, uint64_t acknowledged
     if (!count.ok()) return "a row cannot be read: " + count.status().what();
     const uint64_t known = previous.count(w);
     if (*count > known)
-      return "the store has " + text(*count) + " transactions of writer " + text(w) + ", who made " +
-             text(known);
+      return "the store has " + text(*count) + " transactions of writer " + text(w) +
+             ", who made " + text(known);
     uint64_t index = 0;
     previous.each(w, known, [&](uint64_t its_lsn, const sim::Change& change) {
       const bool is_in = index++ < *count;

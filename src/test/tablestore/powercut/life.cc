@@ -27,9 +27,15 @@ void check(const Status& status, const char* doing) {
   if (!status.ok()) fail(std::string(doing) + ": " + status.what());
 }
 
-std::unique_ptr<Disk> open_disk(const LifeOptions& options) {
+std::unique_ptr<Journal> map_journal(int fd) {
+  auto journal = Journal::map(fd);
+  check(journal.status(), "a journal");
+  return journal.take();
+}
+
+std::unique_ptr<Disk> open_disk(const LifeOptions& options, uint64_t shape) {
   FileDiskOptions o;
-  o.io_uring = options.shape % 4 != 3;
+  o.io_uring = shape % 4 != 3;
   o.lock_wait_ms = 60'000;  // a life that was killed may have I/O in flight
   auto disk = open_file_disk(options.dir, o);
   check(disk.status(), "the directory");
@@ -37,8 +43,8 @@ std::unique_ptr<Disk> open_disk(const LifeOptions& options) {
 }
 
 // Small, so that the log wraps, containers come and go, and the table is flushed, all the time.
-EngineOptions engine_options(const LifeOptions& options) {
-  sim::Random random(options.shape);
+EngineOptions engine_options(uint64_t shape) {
+  sim::Random random(shape);
   auto one_of = [&](std::initializer_list<uint64_t> values) {
     return *(values.begin() + random() % values.size());
   };
@@ -60,8 +66,8 @@ EngineOptions engine_options(const LifeOptions& options) {
   return o;
 }
 
-std::unique_ptr<Engine> open_engine(Disk& disk, const LifeOptions& options) {
-  EngineOptions o = engine_options(options);
+std::unique_ptr<Engine> open_engine(Disk& disk, uint64_t shape) {
+  EngineOptions o = engine_options(shape);
   o.reporter.fatal = [](const std::string& why) { fail("fatal: " + why); };
   o.reporter.log = [](Reporter::Level level, const std::string& line) {
     if (level <= Reporter::Level::warning) std::fprintf(stderr, "%s\n", line.c_str());
@@ -118,27 +124,26 @@ void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t s
 }  // namespace
 
 int make_store(const LifeOptions& options) {
-  auto disk = open_disk(options);
-  check(Engine::format(*disk, engine_options(options)), "mkfs");
+  const uint64_t shape = map_journal(options.journal_fd)->report().shape;
+  auto disk = open_disk(options, shape);
+  check(Engine::format(*disk, engine_options(shape)), "mkfs");
   return lived;
 }
 
 int live(const LifeOptions& options) {
   std::signal(SIGTERM, [](int) { orderly_end = true; });
-  auto previous = Journal::map(options.previous_fd);
-  check(previous.status(), "the journal of the life before");
-  auto journal = Journal::map(options.journal_fd);
-  check(journal.status(), "the journal");
-  const LifeReport& report = (*journal)->report();
-  auto disk = open_disk(options);
-  auto engine = open_engine(*disk, options);
+  const auto previous = map_journal(options.previous_fd);
+  const auto journal = map_journal(options.journal_fd);
+  const LifeReport& report = journal->report();
+  auto disk = open_disk(options, report.shape);
+  auto engine = open_engine(*disk, report.shape);
   sim::State state;
   uint64_t lsn = 0;
-  const std::string d = judge(*engine, **previous, report.floor[0], &state, &lsn);
+  const std::string d = judge(*engine, *previous, report.floor[0], &state, &lsn);
   if (!d.empty()) fail(d);
   if (!report.writes) return lived;
-  (*journal)->begin(state, lsn);
-  write(*engine, **journal, state, report.seed);
+  journal->begin(state, lsn);
+  write(*engine, *journal, state, report.seed);
   engine->drain();
   check(engine->close(), "close");
   return lived;

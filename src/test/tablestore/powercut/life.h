@@ -12,9 +12,8 @@ namespace tablestore::powercut {
 
 struct LifeOptions {
   std::string dir;
-  uint64_t shape = 0;    // of the store: sizes and rates, the same for all its lives
   int previous_fd = -1;  // the journal of the life before
-  int journal_fd = -1;   // of this life
+  int journal_fd = -1;   // of this life; its report says what to do
 };
 
 // The exit status of a process that lives; anything else is a failure, which standard error names.

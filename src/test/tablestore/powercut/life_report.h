@@ -12,7 +12,8 @@ struct LifeReport {
   static constexpr unsigned sequences = 8;
 
   // From who starts it.
-  uint64_t seed;               // of what it does
+  uint64_t shape;              // of the store, the same for all its lives
+  uint64_t seed;               // of what this one does
   uint64_t floor[sequences];   // what the lives before it have acknowledged
   bool writes;                 // it goes on writing after it has judged what it found
 

@@ -55,6 +55,7 @@ Lineage::Lineage(const CampaignOptions& options, uint64_t seed, Tally* tally)
 std::unique_ptr<Child> Lineage::run(const char* what, const Place& place, const Evidence& evidence,
                                     const Journal& journal) {
   LifeReport& report = journal.report();
+  report.shape = seed_;
   report.seed = seed_ + lives_;
   std::ranges::copy(evidence.acknowledged, report.floor);
   std::vector<std::string> words = place.inside;
@@ -62,9 +63,8 @@ std::unique_ptr<Child> Lineage::run(const char* what, const Place& place, const 
   if (options_.store_program.empty()) {
     for (const std::string& word :
          {std::string("/proc/self/exe"), std::string(what), std::string("--dir"), place.dir,
-          std::string("--shape"), std::to_string(seed_), std::string("--previous"),
-          std::to_string(evidence.journal->fd()), std::string("--journal"),
-          std::to_string(journal.fd())})
+          std::string("--previous"), std::to_string(evidence.journal->fd()),
+          std::string("--journal"), std::to_string(journal.fd())})
       words.push_back(word);
     return std::make_unique<Child>(words, -1, log);
   }

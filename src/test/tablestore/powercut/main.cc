@@ -68,7 +68,6 @@ Arguments parse(int argc, char** argv, int first) {
     else if (word == "--kills") a.kills = number;
     else if (word == "--minutes") a.minutes = std::atof(value.c_str());
     else if (word == "--sector") a.campaign.sector_bytes = number;
-    else if (word == "--shape") a.life.shape = number;
     else if (word == "--store") a.campaign.store_program = value;
     else if (word == "--previous") a.life.previous_fd = int(number);
     else if (word == "--journal") a.life.journal_fd = int(number);

@@ -40,7 +40,7 @@ class CutDiskTest : public testing::Test {
   Image cut(Fate fate) { return disk.cut(fate, random); }
 
   Random random{7};
-  CutDisk disk{Image(disk_bytes), {}};
+  CutDisk disk{Image(disk_bytes), {.first_sector_bytes = 0}};
 };
 
 TEST_F(CutDiskTest, ReadsSeeWhatWasWrittenBeforeAnyFlush) {
@@ -73,12 +73,23 @@ TEST_F(CutDiskTest, AWriteIsTornBetweenAnySectorsAndNowhereElse) {
 }
 
 TEST_F(CutDiskTest, LargerSectorsAreNotTorn) {
-  CutDisk large(Image(disk_bytes), {.sector_bytes = 4096});
+  CutDisk large(Image(disk_bytes), {.sector_bytes = 4096, .first_sector_bytes = 0});
   large.write(512, filled(8192, 1));  // touches three of them
   std::set<std::vector<int>> outcomes;
   for (int i = 0; i < 200; ++i)
     outcomes.insert(sectors(large.cut(Fate::sectors, random), 0, 12288));
   EXPECT_EQ(outcomes.size(), 8u);
+}
+
+TEST_F(CutDiskTest, TheFirstSectorMayBeLarger) {
+  CutDisk d(Image(disk_bytes), {.first_sector_bytes = 4096});
+  d.write(1024, filled(4096, 1));  // and two small ones
+  std::set<std::vector<int>> outcomes;
+  for (int i = 0; i < 200; ++i)
+    outcomes.insert(sectors(d.cut(Fate::sectors, random), 1024, 4096));
+  EXPECT_EQ(outcomes.size(), 8u);
+  for (const auto& found : outcomes)
+    EXPECT_EQ(std::count(found.begin(), found.begin() + 6, found[0]), 6);
 }
 
 TEST_F(CutDiskTest, ALaterWriteMayOvertakeAnEarlierOne) {
