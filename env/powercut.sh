@@ -1,6 +1,8 @@
-# ./run powercut and the suite kernel: the engine on real file systems; its process is killed, and
-# the power of the disk below is cut. Needs /dev/fuse, loop devices and the kernel's ext4 and XFS;
-# what is lacking is said, and skipped.
+# ./run powercut and the suite kernel: the engine, or a whole store, on real file systems; its
+# process is killed, and the power of the disk below is cut. Needs /dev/fuse, loop devices and the
+# kernel's ext4 and XFS; what is lacking is said, and skipped.
+
+CEPH_TEST_TABLESTORE=/ceph/build/bin/ceph_test_tablestore
 
 build_powercut() {
   need setup_rocksdb
@@ -29,11 +31,29 @@ powercut() {
   return "$status"
 }
 
-run_powercut() { build_powercut; powercut "$@"; }
+# --store: the whole of it, which needs Ceph's build.
+run_powercut() {
+  local word words=()
+  build_powercut
+  for word; do
+    words+=("$word")
+    [ "$word" != --store ] || { need setup_ceph; words+=("$CEPH_TEST_TABLESTORE"); }
+  done
+  powercut "${words[@]}"
+}
 
-# The disk's own tests, then a fixed number of kills, and of cuts below each file system.
+# The disk's own tests; a fixed number of kills, and of cuts below each file system; flushes that
+# somebody forgot. With --store the kills and cuts of whole stores, with other arguments only the
+# first.
 suite_kernel() {
   build_powercut
+  if [ "${1-}" = --store ]; then
+    need setup_ceph
+    kernel_part store-kill-9 --store "$CEPH_TEST_TABLESTORE" --cuts 0 --kills 60
+    kernel_part store-ext4 --store "$CEPH_TEST_TABLESTORE" --fs ext4 --cuts 80
+    kernel_part store-xfs --store "$CEPH_TEST_TABLESTORE" --fs xfs --cuts 80
+    return
+  fi
   run_gtest kernel /unit/plain/tablestore_powercut_test "$@"
   [ $# = 0 ] || return 0
   kernel_part kill-9 --cuts 0 --kills 200
