@@ -21,11 +21,11 @@ powercut() {
   scratch=$STATE/powercut.$BASHPID
   mkdir -p "$scratch"
   in_env /unit/plain/tablestore_powercut --dir "/state/${scratch##*/}" "$@" </dev/null || status=$?
-  if [ -e "$scratch/failed.img" ]; then
+  if [ "$status" = 1 ]; then
     rm -rf --one-file-system "$STATE/powercut-failed"
     mv "$scratch" "$STATE/powercut-failed"
     scratch=
-    say "the disk as the power cut left it: $STATE/powercut-failed/failed.img"
+    say "what was found, a disk image after a power cut: in $STATE/powercut-failed"
   fi
   remove_scratch
   return "$status"
