@@ -121,6 +121,7 @@ class Exhaustive {
     machine.disk().watch(nullptr);
     if (ops.size() > 1)
       machine.check_live(false, false);
+    machine.end();
     const std::string story_so_far = story;
     for (size_t i = 0; i < snapshots.size(); ++i) {
       story = story_so_far + "; crash at I/O " + std::to_string(i) + " of " +
@@ -169,6 +170,7 @@ class Exhaustive {
     const Snapshot again = machine.snapshot();
     DiskImage next = again.image;
     next.crash(Fate::drop, random);
+    machine.end();
     ++result.recoveries;
     Machine second(std::move(next), random(), State(), 0);
     if (int r = second.mount(); r < 0)

@@ -64,13 +64,14 @@ std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options)
 
 HistoryResult run_history(const std::vector<Step>& steps, const HistoryOptions& options)
 {
-  Run run(options);
+  std::optional<Run> run;
   size_t at = 0;
   std::string failure;
   try {
-    for (; at < steps.size() && !run.over(); ++at)
-      run.step(steps[at]);
-    run.finish();
+    run.emplace(options);
+    for (; at < steps.size() && !run->over(); ++at)
+      run->step(steps[at]);
+    run->finish();
   } catch (const Failure& f) {
     failure = f.what;
   } catch (const Died& d) {
@@ -80,7 +81,7 @@ HistoryResult run_history(const std::vector<Step>& steps, const HistoryOptions& 
   }
   if (!failure.empty() && at < steps.size())
     failure = "step " + std::to_string(at) + " (" + to_string(steps[at]) + "): " + failure;
-  HistoryResult result = run.result();
+  HistoryResult result = run ? run->result() : HistoryResult();
   result.failure = failure;
   return result;
 }

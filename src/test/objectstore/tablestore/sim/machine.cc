@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "global/global_context.h"
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/keys.h"
@@ -98,7 +100,9 @@ Machine::Machine(DiskImage image, uint64_t seed, State floor, uint64_t floor_lsn
   make_store();
 }
 
-Machine::~Machine()
+Machine::~Machine() { end(); }
+
+void Machine::end()
 {
   sim_disk->end_of_process();
   sim_disk->watch(nullptr);
@@ -140,6 +144,8 @@ void Machine::become(State state, uint64_t lsn)
 
 int Machine::mkfs()
 {
+  // Of the store before: with it, mkfs would find that all is done.
+  ::unlink((directory + "/fsid").c_str());
   uuid_d fsid;
   fsid.parse("00000000-0000-4000-8000-000073696d73");
   store->set_fsid(fsid);

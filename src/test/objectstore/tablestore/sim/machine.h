@@ -67,6 +67,10 @@ class Machine {
   int fsck() { return store->fsck(true); }
   int repair() { return store->repair(true); }
 
+  /// The end of the process, wherever it is: what it had in memory is lost, but for what the oracle
+  /// knows of it. Only floor(), floor_lsn() and state_at() may follow.
+  void end();
+
   SimDisk& disk() { return *sim_disk; }
   TableStore& tablestore() { return *store; }
   tablestore::StoreStepper stepper() { return tablestore::StoreStepper(*store); }

@@ -131,8 +131,10 @@ void Run::remount_or_die()
 
 void Run::remount(Step::Kind kind, Random& random)
 {
-  if (kind == Step::Kind::repair && !faulty)
+  if (kind == Step::Kind::repair && !faulty) {
+    unclean = true;
     machine->add_strays(random);
+  }
   machine->umount();
   if (machine->table_is_full())
     throw Died{"umount on a full disk"};
@@ -146,7 +148,7 @@ void Run::remount(Step::Kind kind, Random& random)
     ++counts.repairs;
     if (left != 0)
       expect_excuse("repair = " + std::to_string(left));
-    else if (!faulty)
+    else if (!faulty && !taken)
       unclean = false;
   }
   remount_or_die();

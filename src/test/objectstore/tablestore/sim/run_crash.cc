@@ -67,6 +67,7 @@ void Run::rot(Random& random)
     lied |= at_rest.image.rot(id, block, random());
   }
   auto before = std::move(machine);
+  before->end();
   ++counts.crashes;
   faulty = false;
   reopen(*before, at_rest, at_rest.image, random, false);
@@ -82,6 +83,7 @@ void Run::crash(Snapshot snapshot, Random random)
   counts.no_spaces += machine->disk().no_spaces();
   note(*machine);
   auto before = std::move(machine);
+  before->end();
   DiskImage image = snapshot.image;
   for (unsigned again = 0; !is_over; ++again) {
     const Fate fate = random_fate(random);
