@@ -140,7 +140,7 @@ void Lineage::end(int signal, int expected_status) {
   if (status != expected_status)
     throw Failure{"life " + std::to_string(lives_) + " " + how_it_ended(status) + ":\n  " +
                   child_->words()};
-  for (size_t i = 0; i < std::size(counter_names); ++i)
+  for (size_t i = 0; options_.store_program.empty() && i < std::size(counter_names); ++i)
     tally_->counters[counter_names[i].first] += journal_->counter(i);
 }
 
