@@ -40,7 +40,7 @@ def headers() -> Iterator[Path]:
 
 def checked() -> Iterator[Path]:
     yield from cplusplus()
-    yield from files(ROOT / "env", endings=(".py",))
+    yield from files(ROOT / "env", ROOT / "bench", endings=(".py",))
 
 
 def files_are_short() -> Iterator[Breach]:

@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | sim | kernel | mutants | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | sim | kernel | mutants | bench | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -13,11 +13,12 @@ run_tests() {
     sim) suite_sim "$@" ;;
     kernel) suite_kernel "$@" ;;
     mutants) suite_mutants "$@" ;;
+    bench) suite_bench "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit
       in_background sim suite_sim
-      suite_store; suite_osd
+      suite_store; suite_osd; suite_bench
       collect_background ;;
   esac
   say ""

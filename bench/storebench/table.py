@@ -48,12 +48,14 @@ def cells_table(table: Table) -> Iterator[str]:
 def run_values(table: Table) -> Iterator[str]:
     """Single numbers: mounts, space."""
     for (cell, phase, variant), figures in table.items():
-        if phase == "run" and any(name not in ("used_mb", "used_per_payload_byte")
-                                  for name in figures) or cell.startswith("small"):
-            if phase == "run":
-                values = ", ".join(f"{name} {summary.median:.4g}"
-                                   for name, summary in figures.items())
-                yield f"{cell} {variant}: {values}"
+        if phase != "run":
+            continue
+        # What a store occupies says something where it was all written and none deleted.
+        shown = {name: summary for name, summary in figures.items()
+                 if not name.startswith("used_") or cell.startswith("small")}
+        if shown:
+            values = ", ".join(f"{name} {summary.median:.4g}" for name, summary in shown.items())
+            yield f"{cell} {variant}: {values}"
 
 
 def verdict_line(each: Verdict) -> str:

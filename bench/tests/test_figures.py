@@ -1,0 +1,130 @@
+"""The arithmetic of ./run bench: figures, medians, goals, cells."""
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from storebench import figures, targets
+from storebench.cells import LEVELS, chosen
+from storebench.page import page
+from storebench.svg import nice_ticks
+from storebench.variants import VARIANTS
+
+
+def phase(**changes: Any) -> dict[str, Any]:
+    usage = {"user_seconds": 1.0, "system_seconds": 1.0, "disk_flushes": 500, "write_bytes": 9000,
+             "disk_write_bytes": 12000, "context_switches": 10, "machine_busy_seconds": 4.0}
+    return {"name": "new", "depth": 16, "seconds": 2.0, "operations": 1000, "payload_bytes": 4000,
+            "latency_us": {"mean": 10, "p50": 8, "p99": 30, "p99_9": 60, "max": 99},
+            "interval_ms": 100, "interval_operations": [50] * 20, "usage": usage,
+            "usage_settled": usage | {"disk_write_bytes": 16000}, "counters": {},
+            "peak_memory_bytes": 5_000_000} | changes
+
+
+def run(variant: str, number: int, operations: int, cell: str = "new-4K-qd16",
+        **changes: Any) -> dict[str, Any]:
+    store = VARIANTS[variant].store
+    return {"cell": cell, "variant": variant, "round": number,
+            "result": {"options": {"store": store},
+                       "phases": [phase(operations=operations, **changes)]}}
+
+
+class Figures(unittest.TestCase):
+    def test_rates_are_per_second_and_per_operation(self) -> None:
+        found = figures.of_phase(phase(), "memstore")
+        self.assertEqual(found["iops"], 500)
+        self.assertEqual(found["cpu_us_per_operation"], 2000)
+        self.assertEqual(found["flushes_per_operation"], 0.5)
+        self.assertEqual(found["foreign_cpu"], 0.5)
+
+    def test_variation_is_of_whole_seconds(self) -> None:
+        steady = figures.steadiness(phase(interval_operations=[10] * 45))
+        self.assertEqual(steady["variation"], 0)
+        self.assertEqual(steady["worst_second_share"], 1)
+        rough = figures.steadiness(phase(interval_operations=[10] * 20 + [5] * 10))
+        self.assertEqual(rough["worst_second_iops"], 50)
+        self.assertEqual(rough["worst_second_share"], 0.5)
+
+    def test_too_short_a_run_has_no_variation(self) -> None:
+        self.assertEqual(figures.steadiness(phase(interval_operations=[10] * 29)), {})
+
+    def test_deferred_writes_count_once_in_the_log_and_once_as_data(self) -> None:
+        parts = figures.written_by({"bluestore.write_big_bytes": 100,
+                                    "bluestore.issued_deferred_write_bytes": 100,
+                                    "bluestore.submitted_deferred_write_bytes": 90,
+                                    "bluefs.bytes_written_wal": 120}, 0, "bluestore")
+        self.assertEqual((parts["data"], parts["log"]), (90, 120))
+
+    def test_traffic_adds_up_to_what_the_disk_wrote(self) -> None:
+        found = figures.traffic(phase(counters={"tablestore.data_bytes": 4000,
+                                                "tablestore.log_bytes": 3000}), "tablestore")
+        self.assertEqual(found["traffic table flush"], 0.5)
+        self.assertEqual(found["write_amplification"], 2.25)
+        self.assertEqual(found["traffic file system"], 0.75)
+        self.assertEqual(sum(v for k, v in found.items() if k.startswith("traffic")), 3)
+        self.assertEqual(found["write_amplification_disk"], 4)
+
+    def test_the_median_round_counts(self) -> None:
+        table = figures.summaries([run("memstore", i, n) for i, n in enumerate((10, 1000, 40))])
+        iops = table["new-4K-qd16", "new", "memstore"]["iops"]
+        self.assertEqual((iops.median, iops.low, iops.high, iops.rounds), (20, 5, 500, 3))
+
+
+class Goals(unittest.TestCase):
+    def verdict(self, runs: list[dict[str, Any]], goal: str) -> targets.Verdict:
+        found = [v for v in targets.verdicts(figures.summaries(runs)) if v.goal == goal]
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def test_the_best_bluestore_is_what_counts(self) -> None:
+        runs = [run("tablestore", 1, 1500), run("bluestore-ssd", 1, 900),
+                run("bluestore-hdd", 1, 1000), run("kstore", 1, 5000)]
+        found = self.verdict(runs, "IOPS, depth 16 and 64, 4K-32K")
+        self.assertEqual((found.against, found.ratio, found.met), ("bluestore-hdd", 1.5, True))
+
+    def test_a_goal_that_is_missed_is_missed(self) -> None:
+        runs = [run("tablestore", 1, 1499), run("bluestore-hdd", 1, 1000)]
+        self.assertFalse(self.verdict(runs, "IOPS, depth 16 and 64, 4K-32K").met)
+
+    def test_the_floor_is_one_write_and_one_flush(self) -> None:
+        cell = "new-4K-qd1"
+        latency = {"mean": 1, "p50": 10, "p99": 1, "p99_9": 1, "max": 1}
+        runs = [run("tablestore", 1, 10, cell, latency_us=latency),
+                run("floor", 1, 10, cell, name="write and flush")]
+        found = self.verdict(runs, "the same, against one write and one flush")
+        self.assertEqual((found.ratio, found.met), (1.25, True))
+
+    def test_every_goal_has_a_cell_in_the_full_run(self) -> None:
+        names = [cell.name for cell in LEVELS["full"]()]
+        for goal in targets.GOALS:
+            self.assertTrue(any(goal._covers(name) for name in names), goal.name)
+
+
+class Cells(unittest.TestCase):
+    def test_all_stores_exist_and_names_are_unique(self) -> None:
+        for level in LEVELS:
+            cells = list(LEVELS[level]())
+            self.assertEqual(len({c.name for c in cells}), len(cells), level)
+            for cell in cells:
+                for name in [*cell.stores, *cell.settings]:
+                    self.assertIn(name, VARIANTS)
+
+    def test_patterns_choose_by_beginning_or_match(self) -> None:
+        self.assertTrue(all(c.name.startswith("new-4K") for c in chosen("full", ["new-4K-"], [])))
+        self.assertEqual({c.name for c in chosen("quick", ["*-qd1"], [])},
+                         {"new-4K-qd1", "new-64K-qd1", "overwrite-4K-qd1"})
+
+
+class Report(unittest.TestCase):
+    def test_the_page_has_a_chart_for_what_was_measured(self) -> None:
+        runs = [run(v, 1, n) for v, n in (("tablestore", 10), ("bluestore-ssd", 5))]
+        session = {"started": "now", "level": "quick", "rounds": 1, "seconds": 2, "machine": {
+            "cores": 2, "processor": "P<&>", "memory_bytes": 1, "kernel": "k", "file_system": {}}}
+        text = page([session], runs, figures.summaries(runs))
+        self.assertIn("new-4K-qd16: operations per second over time", text)
+        self.assertIn("P&lt;&amp;&gt;", text)
+        self.assertIn("2.00", text)     # the ratio
+
+    def test_axes_end_at_round_numbers(self) -> None:
+        self.assertEqual(nice_ticks(97), [0, 20, 40, 60, 80, 100])
+        self.assertEqual(nice_ticks(0.4)[-1], 0.4)

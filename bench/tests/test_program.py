@@ -1,0 +1,83 @@
+"""ceph_tablestore_bench itself: every workload on every store, tiny."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+from storebench.cells import Cell
+from storebench.figures import of_run
+from storebench.runner import Runner, RunError
+from storebench.variants import GIB
+
+STORES = ("tablestore", "bluestore-ssd", "kstore", "memstore")
+SMALL = {"depth": 4, "warmup": 0.1, "log-entries": 200, "pgs": 8}
+WORKLOADS = (
+    Cell("new", "new", STORES, {"size": "16K"}),
+    Cell("aged", "new", STORES, {"size": "4K", "aged-bytes": "1M"}),
+    Cell("overwrite", "overwrite", STORES, {"objects": 16, "object-size": "256K"}),
+    Cell("unaligned", "overwrite", STORES,
+         {"objects": 16, "object-size": "256K", "size": 1000, "unaligned": True}),
+    Cell("append", "append", STORES, {"object-size": "64K"}),
+    Cell("mix", "mix", STORES, {"objects": 16, "object-size": "256K"}),
+    Cell("read-hot", "read", STORES, {"objects": 16, "object-size": "256K"}),
+    Cell("read-cold", "read", STORES, {"objects": 64, "object-size": "256K", "cold": True}),
+    Cell("metadata", "metadata", STORES, {"objects": 500}),
+    Cell("omap", "omap", STORES, {"objects": 1000}),
+    Cell("aging", "aging", STORES, {"rounds": 2, "max-bytes": "8M"}),
+    Cell("clone", "clone", STORES, {"objects": 8, "object-size": "256K"}),
+    Cell("full", "full", ("tablestore",), {"size": "64K", "fill-percent": 50}),
+)
+
+
+class Program(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(tempfile.mkdtemp(prefix="benchtest.",
+                                           dir=os.environ.get("TABLESTORE_STATE", "/state")))
+        cls.runner = Runner(cls.folder, lambda line: None)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.runner.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def run_cell(self, cell: Cell, store: str) -> dict:
+        small = replace(cell, arguments=SMALL | cell.arguments, store_bytes=GIB)
+        return self.runner.run(small, store, 0.3)
+
+    def test_every_workload_ends_with_results_on_every_store(self) -> None:
+        for cell in WORKLOADS:
+            for store in cell.stores:
+                with self.subTest(workload=cell.name, store=store):
+                    found = of_run(self.run_cell(cell, store))
+                    found.pop("run")
+                    self.assertTrue(found)
+                    for name, figures in found.items():
+                        self.assertGreater(figures.get("iops", 0), 0, name)
+
+    def test_a_killed_store_restarts(self) -> None:
+        cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
+        for store in ("tablestore", "bluestore-ssd"):
+            with self.subTest(store=store):
+                whole = of_run(self.run_cell(cell, store))["run"]
+                self.assertGreater(whole["mount seconds"], 0)
+                self.assertGreater(whole["first commit seconds"], 0)
+
+    def test_the_floor_flushes_once_for_each_write(self) -> None:
+        result = self.run_cell(Cell("floor", "new", (), {"size": "4K", "depth": 1}), "floor")
+        phase = result["phases"][0]
+        self.assertGreaterEqual(phase["usage"]["disk_flushes"], phase["operations"] * 0.9)
+        self.assertGreaterEqual(phase["usage"]["write_bytes"], phase["payload_bytes"] * 0.9)
+
+    def test_a_wrong_option_is_an_error_that_names_it(self) -> None:
+        cell = Cell("new", "new", (), {}, settings={"memstore": {"no_such_option": "1"}})
+        with self.assertRaisesRegex(RunError, "no_such_option"):
+            self.run_cell(cell, "memstore")
+
+
+if __name__ == "__main__":
+    unittest.main()

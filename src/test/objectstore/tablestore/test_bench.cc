@@ -1,0 +1,86 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// The arithmetic of ceph_tablestore_bench.
+#include <gtest/gtest.h>
+
+#include "test/objectstore/tablestore/bench/object_names.h"
+#include "test/objectstore/tablestore/bench/recorder.h"
+
+using namespace store_bench;
+using namespace std::chrono_literals;
+
+TEST(BenchHistogram, QuantilesAreKnownToTwoPerCent)
+{
+  Histogram h;
+  for (uint64_t us = 1; us <= 10000; ++us)
+    h.add(us * 1000);
+  EXPECT_EQ(10000u, h.count());
+  EXPECT_NEAR(5000.5e3, h.mean_ns(), 1);
+  for (double share : {0.01, 0.5, 0.9, 0.99, 0.999})
+    EXPECT_NEAR(1, h.quantile_ns(share) / (share * 1e7), 0.02) << share;
+  EXPECT_EQ(10000000u, h.max_ns());
+  EXPECT_LE(h.quantile_ns(1), 1e7);
+}
+
+TEST(BenchHistogram, ShortLatenciesAreExact)
+{
+  Histogram h;
+  for (uint64_t ns : {3, 3, 3, 40})
+    h.add(ns);
+  EXPECT_NEAR(3, h.quantile_ns(0.5), 0.5);
+  EXPECT_NEAR(40, h.quantile_ns(0.99), 0.5);
+}
+
+TEST(BenchHistogram, MergingIsAddingAll)
+{
+  Histogram all, even, odd;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    const uint64_t ns = mix(i) % 100000000;
+    all.add(ns);
+    (i % 2 ? odd : even).add(ns);
+  }
+  even.merge(odd);
+  EXPECT_EQ(all.count(), even.count());
+  EXPECT_EQ(all.max_ns(), even.max_ns());
+  EXPECT_EQ(all.mean_ns(), even.mean_ns());
+  EXPECT_EQ(all.quantile_ns(0.99), even.quantile_ns(0.99));
+}
+
+TEST(BenchRecorder, CountsFromTheBeginningOfTheMeasurementOn)
+{
+  const Time from = Clock::now();
+  Recorder r;
+  r.start(from);
+  r.add(from - 2ms, from - 1ms, 10);      // the load before
+  r.add(from - 1ms, from + 1ms, 10);
+  r.add(from + 240ms, from + 250ms, 10);
+  EXPECT_EQ((std::vector<uint64_t>{1, 0, 1}), r.ops);
+  EXPECT_EQ((std::vector<uint64_t>{10, 0, 10}), r.bytes);
+  EXPECT_EQ(2u, r.latencies.count());
+  EXPECT_EQ(from + 250ms, r.last);
+}
+
+TEST(BenchRecorder, MergesRecordersOfDifferentLength)
+{
+  const Time from = Clock::now();
+  Recorder early, late;
+  early.start(from);
+  late.start(from);
+  early.add(from, from + 1ms, 1);
+  late.add(from, from + 301ms, 2);
+  early.merge(late);
+  EXPECT_EQ((std::vector<uint64_t>{1, 0, 0, 1}), early.ops);
+  EXPECT_EQ((std::vector<uint64_t>{1, 0, 0, 2}), early.bytes);
+  EXPECT_EQ(from + 301ms, early.last);
+}
+
+TEST(BenchNames, AnObjectIsInItsGroup)
+{
+  constexpr uint32_t pgs = 32;
+  for (uint64_t number = 0; number < 1000; ++number) {
+    const uint32_t pg = number % pgs;
+    const ghobject_t oid = object_name(number, pg, pgs);
+    EXPECT_EQ(pg, oid.hobj.get_hash() % pgs);
+    EXPECT_TRUE(spg_t(pg_t(pg, pool), shard_id_t::NO_SHARD).contains(5, oid));
+  }
+}
