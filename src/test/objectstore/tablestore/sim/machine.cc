@@ -24,6 +24,8 @@ namespace {
 
 std::string directory;
 
+constexpr uint64_t table_cache_bytes = 256 << 20;
+
 /// Small, so that logs fill up, containers come and go, and a recovery is quick.
 void set_engine_options(EngineOptions& o)
 {
@@ -32,7 +34,8 @@ void set_engine_options(EngineOptions& o)
   o.container_bytes = 4 << 20;
   o.capacity_bytes = 40 << 20;
   o.memtable_bytes = 64 << 20;
-  o.table_cache_bytes = 4 << 20;
+  // What is in which part of a cache that is full hangs on names that RocksDB makes up.
+  o.table_cache_bytes = table_cache_bytes;
   // Nothing in the background but what is asked for.
   o.table_options =
     "disable_auto_compactions=true;stats_dump_period_sec=0;stats_persist_period_sec=0;"

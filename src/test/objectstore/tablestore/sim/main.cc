@@ -286,7 +286,7 @@ std::map<std::string, std::string> settings(const Arguments& a)
   return {
     {"debug_tablestore", level},
     {"objectstore_debug_throw_on_failed_txc", "true"},
-    {"tablestore_cache_size", "16M"},
+    {"tablestore_cache_size", "640M"},   // the table's part of it as in machine.cc
     {"tablestore_reserve_size", "1M"},
     {"log_to_stderr", a.log_level.empty() ? "false" : "true"},
     {"err_to_stderr", a.log_level.empty() ? "false" : "true"},
