@@ -5,13 +5,14 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | sim | kernel | mutants | bench | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | sim | kernel | fuzz | mutants | bench | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
     osd) suite_osd "$@" ;;
     sim) suite_sim "$@" ;;
     kernel) suite_kernel "$@" ;;
+    fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
     all)
