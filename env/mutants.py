@@ -23,6 +23,12 @@ ENGINE = ROOT / "src/os/tablestore/engine"
 BUILD = Path("/unit/plain")
 CEPH = Path("/ceph")
 SIMULATOR, POWERCUT = "tablestore_sim", "tablestore_powercut"
+TESTS = ROOT / "src/test/tablestore"
+SOURCES = {  # of each program, beside libraries
+    SIMULATOR: [TESTS / "sim/main.cc"],
+    POWERCUT: [p for p in sorted((TESTS / "powercut").glob("*.cc"))
+               if not p.name.startswith("test_")],
+}
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,8 @@ def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
     libraries = [str(BUILD / "libtablestore_sim_room.a"), str(BUILD / "libtablestore_engine.a"),
                  f"{CEPH}/build/src/rocksdb/librocksdb.a"]
     # The archive's own version of a changed file is never asked for.
-    own = [str(o) for o in sorted((BUILD / f"CMakeFiles/{target}.dir").rglob("*.o"))]
+    own = [str(BUILD / f"CMakeFiles/{target}.dir" / f"{each.relative_to(ROOT)}.o")
+           for each in SOURCES[target]]
     fuse = ["-lfuse3"] if target == POWERCUT else []
     if run(["g++", *own, *objects, *libraries, "-lsnappy", "-llz4", "-lz", "-luring",
             "-lpthread", *fuse, "-o", str(program)], log):

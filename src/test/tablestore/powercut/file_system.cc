@@ -51,10 +51,11 @@ std::span<const FileSystemKind> kinds_of(FileSystem fs) {
       {FileSystem::ext4, "-O fast_commit", ""},
       {FileSystem::ext4, "-b 1024", ""},
   };
+  // None with small blocks: its directories' blocks would lie across the sectors of CutDisk.
   static constexpr FileSystemKind xfs[] = {
       {FileSystem::xfs, "", ""},
       {FileSystem::xfs, "-m reflink=0,rmapbt=0", "logbsize=256k"},
-      {FileSystem::xfs, "-b size=1024", ""},
+      {FileSystem::xfs, "-d agcount=8", ""},
   };
   if (fs == FileSystem::ext4) return ext4;
   return xfs;
