@@ -45,9 +45,9 @@ def name_of(size: int) -> str:
 
 
 def new(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
-    # With one in flight, also the floor: one write and one flush.
-    if depth == 1 and size <= 64 * KIB:
-        stores += ("floor",)
+    # The floor: what one write and one flush take, or with more in flight what
+    # a perfect group commit would reach.
+    stores += ("floor",)
     return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth})
 
 

@@ -114,7 +114,9 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " others, where the machine was not idle); KStore counts nothing.",
                 legend(plots.PARTS) + charts([*plots.traffic(table, "new", 16),
                                               *plots.traffic(table, "overwrite", 16)])),
-        section("By size", "SwimStore's Figure 3, 16 in flight.", charts([
+        section("By size", "SwimStore's Figure 3, 16 in flight. The dashed lines are what the file"
+                " system does with no store at all: all that is in flight as one write, and one"
+                " flush.", charts([
             plots.by_size(table, "new", 16, "iops", "new objects: IOPS", "operations/s", True),
             plots.by_size(table, "new", 16, "write_amplification_disk",
                           "new objects: total write traffic", "bytes / payload byte"),
@@ -123,8 +125,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
             plots.by_size(table, "new", 1, "p50_us", "new objects, one in flight: median latency",
                           "us"),
             plots.by_size(table, "overwrite", 16, "iops", "overwrites: IOPS", "operations/s")])),
-        section("By depth", "Commit latency, logarithmic. The dashed line is one write and one"
-                " flush of a written file, with no store at all.", charts(
+        section("By depth", "Commit latency, logarithmic. The dashed lines are one write of all"
+                " that is in flight and one flush, in a written file, with no store at all.", charts(
                     plots.by_depth(table, kind, size, figure, f"{kind} {size}: {name}", "us")
                     for kind in ("new", "overwrite") for size in ("4K", "64K")
                     for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")))),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import Summary
-from .svg import LEFT, Chart, Axis
+from .svg import Axis, Chart
 from .targets import Table
 
 COLORS = {
@@ -49,7 +49,7 @@ def write_cells(table: Table, kind: str) -> dict[tuple[str, int], dict[str, dict
             at = (match.group(1), int(match.group(2)))
             if variant != "floor":
                 found.setdefault(at, {})[variant] = figures
-            elif phase == "write and flush":
+            elif phase in ("write and flush", "group and flush"):
                 found.setdefault(at, {})["floor"] = figures
     return dict(sorted(found.items(), key=lambda each: (size_of(each[0][0]), each[0][1])))
 
@@ -141,9 +141,9 @@ def by_size(table: Table, kind: str, depth: int, figure: str, title: str, unit: 
     cells = {size: by_variant for (size, d), by_variant in write_cells(table, kind).items()
              if d == depth}
     names = [v for v in variants_in(("", "", v) for c in cells.values() for v in c)]
-    values = [c[v][figure].median for c in cells.values() for v in names
-              if v in c and figure in c[v] and c[v][figure].median > 0]
-    if not values:
+    values = [c[v][figure].median for c in cells.values() for v in (*names, "floor")
+              if figure in c.get(v, {}) and c[v][figure].median > 0]
+    if not names or not values:
         return None
     chart = Chart(title, unit, "size of an operation", 620)
     y = chart.y_axis(max(values), min(values) if log else 0)
@@ -158,7 +158,17 @@ def by_size(table: Table, kind: str, depth: int, figure: str, title: str, unit: 
                 chart.box(x, top, each * 0.9, chart.bottom - top, color(name),
                           f"{name}, {size}: {summary.median:.4g}"
                           f" ({summary.low:.4g} to {summary.high:.4g})")
+        bound = by_variant.get("floor", {}).get(figure)
+        if bound and figure in ("iops", "p50_us"):
+            mark(chart, y, centre, width, bound.median, f"the floor, {size}: {bound.median:.4g}")
     return chart
+
+
+def mark(chart: Chart, y: Axis, centre: float, width: float, value: float, note: str) -> None:
+    """What the file system alone does: a dashed line across a slot."""
+    at = y.at(min(value, y.high))
+    chart.shapes.append(f'<line x1="{centre - width * 0.46:.1f}" x2="{centre + width * 0.46:.1f}"'
+                        f' y1="{at:.1f}" y2="{at:.1f}" class="floor"><title>{note}</title></line>')
 
 
 def by_depth(table: Table, kind: str, size: str, figure: str, title: str,
@@ -172,7 +182,7 @@ def by_depth(table: Table, kind: str, size: str, figure: str, title: str,
         return None
     chart = Chart(title, unit, "operations in flight")
     y = chart.y_axis(max(values), max(1.0, min(values)))
-    centres, _ = chart.x_slots([str(depth) for depth in cells])
+    centres, width = chart.x_slots([str(depth) for depth in cells])
     for name in names:
         points = []
         for centre, (depth, by_variant) in zip(centres, cells.items()):
@@ -181,12 +191,10 @@ def by_depth(table: Table, kind: str, size: str, figure: str, title: str,
                 points.append((centre, y.at(summary.median)))
                 chart.dot(*points[-1], color(name), f"{name}, depth {depth}: {summary.median:.0f}")
         chart.line(points, color(name), note=name)
-    floor = next((c["floor"][figure].median for c in cells.values()
-                  if figure in c.get("floor", {})), None)
-    if floor:
-        chart.shapes.append(f'<line x1="{LEFT}" x2="{chart.width - 12}" y1="{y.at(floor):.1f}"'
-                            f' y2="{y.at(floor):.1f}" class="floor"/>')
-        chart.text(chart.width - 14, y.at(floor) - 4, f"write + flush {floor:.0f}", "value", "end")
+    for centre, (depth, by_variant) in zip(centres, cells.items()):
+        if figure in by_variant.get("floor", {}):
+            mark(chart, y, centre, width, by_variant["floor"][figure].median,
+                 f"the floor, depth {depth}")
     return chart
 
 

@@ -52,16 +52,18 @@ class WrittenFile {
   int fd;
 };
 
+/// `group` operations of --size in each write.
 template <class Write>
-PhaseResult measure(const Options& o, const std::string& name, Write write)
+PhaseResult measure(const Options& o, const std::string& name, unsigned group, Write write)
 {
+  const uint64_t length = o.size * group;
   const UsageMeter meter(o.dir);
-  const Payload payload(o.size);
+  const Payload payload(length);
   Random random(o.seed);
   PhaseResult result;
   result.name = name;
-  result.depth = 1;
-  const uint64_t places = file_bytes / o.size;
+  result.depth = group;
+  const uint64_t places = file_bytes / length;
   const Time from = Clock::now() + duration_of(o.warmup);
   const Time until = from + duration_of(o.seconds);
   result.recorder.start(from);
@@ -73,9 +75,10 @@ PhaseResult measure(const Options& o, const std::string& name, Write write)
       before = meter.now();
       begun = Clock::now();
     }
-    write(payload.random(random(), o.size), random.below(places) * o.size);
+    write(payload.random(random(), length), random.below(places) * length);
     const Time ended = Clock::now();
-    result.recorder.add(begun, ended, o.size);
+    for (unsigned i = 0; i < group; ++i)
+      result.recorder.add(begun, ended, o.size);
     begun = ended;
   }
   result.usage = result.usage_settled = meter.now() - before;
@@ -93,20 +96,21 @@ PhaseResult measure(const Options& o, const std::string& name, Write write)
 
 std::vector<PhaseResult> measure_floor(const Options& options)
 {
-  if (options.size % Payload::block != 0)
-    throw BenchError("direct writes have multiples of 4096 bytes");
+  if (options.size % Payload::block != 0 || options.size * options.depth > file_bytes)
+    throw BenchError("direct writes have multiples of 4096 bytes, groups of at most " +
+                     std::to_string(file_bytes));
   WrittenFile file(options.dir);
-  std::vector<PhaseResult> results;
-  results.push_back(measure(options, "write and flush",
-                            [&](ceph::buffer::list bl, uint64_t offset) {
-                              file.write(std::move(bl), offset, 0);
-                              file.flush();
-                            }));
-  results.push_back(measure(options, "write with RWF_DSYNC",
-                            [&](ceph::buffer::list bl, uint64_t offset) {
-                              file.write(std::move(bl), offset, RWF_DSYNC);
-                            }));
-  return results;
+  const auto write_and_flush = [&](ceph::buffer::list bl, uint64_t offset) {
+    file.write(std::move(bl), offset, 0);
+    file.flush();
+  };
+  if (options.depth > 1)
+    return {measure(options, "group and flush", options.depth, write_and_flush)};
+  return {measure(options, "write and flush", 1, write_and_flush),
+          measure(options, "write with RWF_DSYNC", 1,
+                  [&](ceph::buffer::list bl, uint64_t offset) {
+                    file.write(std::move(bl), offset, RWF_DSYNC);
+                  })};
 }
 
 }  // namespace store_bench

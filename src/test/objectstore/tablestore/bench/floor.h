@@ -9,8 +9,9 @@
 
 namespace store_bench {
 
-/// One write of --size and one flush at a time, at random places of a file in --dir that was
-/// written before; then the same with the flush asked for by the write itself.
+/// At random places of a file in --dir that was written before: one write of --size and one flush
+/// at a time, and the same with the flush asked for by the write itself. With more --depth, what a
+/// perfect group commit would do: one write for all operations in flight, and one flush.
 std::vector<PhaseResult> measure_floor(const Options& options);
 
 }  // namespace store_bench
