@@ -16,7 +16,8 @@ body { font: 15px/1.45 system-ui, sans-serif; color: #1c1c1c; background: #fff;
 h1 { font-size: 1.6em; } h2 { font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ccc; }
 p { max-width: 62em; } .note { color: #555; font-size: 13px; }
 .charts { display: flex; flex-wrap: wrap; gap: 14px 22px; align-items: flex-end; }
-svg { background: #fff; max-width: 100%; } svg text { font: 11px system-ui, sans-serif; fill: #333; }
+svg { background: #fff; max-width: 100%; }
+svg text { font: 11px system-ui, sans-serif; fill: #333; }
 svg text.title { font-size: 13px; font-weight: 600; } svg text.axis { fill: #666; }
 svg text.value { font-size: 10px; }
 svg .grid { stroke: #e4e4e4; } svg .floor { stroke: #222; stroke-dasharray: 4 3; }
@@ -107,11 +108,11 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " stores: 16 writes in flight. Each line is the store's round of median speed,"
                 " half a second at each point.",
                 charts(plots.over_time(runs, cell) for cell in timed)),
-        section("Write traffic, by what it is for", "SwimStore's Figure 2: bytes written to the disk"
-                " for each byte of payload. Payload is the data only; an OSD's attributes and log"
-                " rows come on top of it for every store, about 0.8 KiB an operation. What the"
-                " disk wrote beyond what the store counts is the file system's (and that of"
-                " others, where the machine was not idle); KStore counts nothing.",
+        section("Write traffic, by what it is for", "SwimStore's Figure 2: bytes written to the"
+                " disk for each byte of payload. Payload is the data only; an OSD's attributes"
+                " and log rows come on top of it for every store, about 0.8 KiB an operation."
+                " What the disk wrote beyond what the store counts is the file system's (and that"
+                " of others, where the machine was not idle); KStore counts nothing.",
                 legend(plots.PARTS) + charts([*plots.traffic(table, "new", 16),
                                               *plots.traffic(table, "overwrite", 16)])),
         section("By size", "SwimStore's Figure 3, 16 in flight. The dashed lines are what the file"
@@ -126,7 +127,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                           "us"),
             plots.by_size(table, "overwrite", 16, "iops", "overwrites: IOPS", "operations/s")])),
         section("By depth", "Commit latency, logarithmic. The dashed lines are one write of all"
-                " that is in flight and one flush, in a written file, with no store at all.", charts(
+                " that is in flight and one flush, in a written file, with no store at all.",
+                charts(
                     plots.by_depth(table, kind, size, figure, f"{kind} {size}: {name}", "us")
                     for kind in ("new", "overwrite") for size in ("4K", "64K")
                     for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")))),

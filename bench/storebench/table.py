@@ -9,7 +9,8 @@ from .targets import OURS, Table, Verdict, best_bluestore, verdicts
 COLUMNS = (("iops", "IOPS", "{:.0f}"), ("mb_per_second", "MB/s", "{:.1f}"),
            ("mean_us", "mean us", "{:.0f}"), ("p50_us", "p50", "{:.0f}"),
            ("p99_us", "p99", "{:.0f}"), ("p99_9_us", "p99.9", "{:.0f}"),
-           ("variation", "CV", "{:.2f}"), ("write_amplification", "WA", "{:.2f}"), ("write_amplification_disk", "WA disk", "{:.2f}"),
+           ("variation", "CV", "{:.2f}"), ("write_amplification", "WA", "{:.2f}"),
+           ("write_amplification_disk", "WA disk", "{:.2f}"),
            ("flushes_per_operation", "fl/op", "{:.2f}"),
            ("cpu_us_per_operation", "CPU us", "{:.0f}"), ("peak_memory_mb", "RSS MB", "{:.0f}"))
 NAME_WIDTH = 20
