@@ -1,4 +1,8 @@
-# ./run sim and the suites sim and mutants: the engine on a simulated disk.
+# ./run sim and the suites sim and mutants: the engine, and the whole store
+# (--store), on a simulated disk.
+
+ENGINE_SIM=/unit/plain/tablestore_sim
+STORE_SIM=/ceph/build/bin/ceph_tablestore_sim
 
 build_sim() {
   need setup_rocksdb
@@ -10,10 +14,25 @@ build_sim() {
   fi
 }
 
-run_sim() { build_sim; trap - INT TERM; exec_in_env /unit/plain/tablestore_sim "$@"; }
+run_sim() {
+  local word program= rest=()
+  for word; do if [ "$word" = --store ]; then program=$STORE_SIM; else rest+=("$word"); fi; done
+  if [ "$program" ]; then need setup_ceph; else build_sim; fi
+  trap - INT TERM
+  exec_in_env "${program:-$ENGINE_SIM}" "${rest[@]}"
+}
+
+# The store's simulator is a part of Ceph's build, which takes half an hour the
+# first time: nobody gets that by asking for the engine's.
+has_store_sim() {
+  if [ "$(stamp build)" ]; then need setup_ceph; return; fi
+  say "[$1] without the whole store, which Ceph's build is needed for: ./run setup"
+  return 1
+}
 
 # The simulator's own tests, then fixed seeds and all histories of up to two
-# transactions: about twelve minutes of one core. With arguments: the tests only.
+# transactions: about twelve minutes of one core; then the same of the whole
+# store, about eight. With arguments: the tests only.
 suite_sim() {
   build_sim
   run_gtest sim /unit/plain/tablestore_sim_test "$@"
@@ -21,23 +40,41 @@ suite_sim() {
   sim_part random --seeds 1600
   sim_part damage --seeds 800 --seed 100000 --faults errors,full,damage
   sim_part exhaustive --exhaustive --transactions 2
+  has_store_sim sim || return 0
+  store_sim_part random --seeds 1000
+  store_sim_part damage --seeds 500 --seed 100000 --faults errors,full,damage
+  store_sim_part twice --seeds 100 --seed 200000 --twice
+  store_sim_part exhaustive --exhaustive --transactions 1
 }
 
 # One run of the simulator is one test.
-sim_part() { # NAME ARGS...
-  local name=$1 log=$LOGS/test-sim-$1.log status=0
-  shift
+sim_part() { run_sim_part "$ENGINE_SIM" "$@"; }
+store_sim_part() { local name=$1; shift; run_sim_part "$STORE_SIM" "store-$name" "$@"; }
+run_sim_part() { # PROGRAM NAME ARGS...
+  local program=$1 name=$2 log=$LOGS/test-sim-$2.log status=0
+  shift 2
   say "[sim-$name] (log: $log)"
-  in_env /unit/plain/tablestore_sim "$@" </dev/null >"$log" 2>&1 || status=$?
+  in_env "$program" "$@" </dev/null >"$log" 2>&1 || status=$?
   grep -vE '/s$' "$log" | tail -n 8 >&2 || true
   add_counts "sim-$name" "$status" $((status == 0)) $((status != 0)) 0
 }
 
-# Every way in which env/mutants.py breaks the engine must be found.
+# Every way in which env/mutants.py breaks the engine must be found, and every
+# one in which env/store_mutants.py breaks the store. Names are of one of them.
 suite_mutants() {
-  build_sim
-  local log=$LOGS/test-mutants.log status=0
-  say "[mutants] (log: $log)"
-  in_env python3 /tablestore/env/mutants.py "$@" </dev/null 2>&1 | tee "$log" || status=$?
-  add_counts mutants "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
+  local ours=0 word
+  for word; do
+    if grep -q "mutant(\"$word\"" "$CHECKOUT/env/store_mutants.py"; then :; else ours=1; fi
+  done
+  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim; run_mutants mutants "$@"; fi
+  if [ $# = 0 ] || [ $ours = 0 ]; then
+    if has_store_sim mutants; then run_mutants store_mutants "$@"; fi
+  fi
+}
+run_mutants() { # PROGRAM ARGS...
+  local name=$1 log=$LOGS/test-$1.log status=0
+  shift
+  say "[$name] (log: $log)"
+  in_env python3 "/tablestore/env/$name.py" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  add_counts "$name" "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
 }

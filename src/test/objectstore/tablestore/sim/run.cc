@@ -37,11 +37,12 @@ void Run::expect_excuse(const std::string& what) const
     throw Failure{what};
 }
 
-void Run::expect_opening(int r, const std::string& what) const
+void Run::expect_opening(int r, const std::string& what)
 {
   // Where others have taken the last block of the file system, it has to have one again.
-  if (r != -ENOSPC || !options.full)
-    expect_excuse(what + " = " + std::to_string(r));
+  if (r == -ENOSPC && options.full)
+    machine->meets_full_disk(Status(ENOSPC, what));
+  expect_excuse(what + " = " + std::to_string(r));
 }
 
 void Run::transaction(Step::Kind kind, Random& random)

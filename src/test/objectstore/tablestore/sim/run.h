@@ -39,7 +39,7 @@ class Run {
   /// An error of the store: is it the disk's? Else it is a failure.
   void expect_excuse(const std::string& what) const;
   /// The same of what opens the store.
-  void expect_opening(int r, const std::string& what) const;
+  void expect_opening(int r, const std::string& what);
 
   // ---- crashes (run_crash.cc)
   /// The crash comes at one of the next I/Os.
