@@ -19,7 +19,8 @@ run_tests() {
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit
       in_background sim suite_sim
-      suite_store; suite_osd; suite_bench
+      in_background kernel suite_kernel
+      suite_store; suite_kernel --store; suite_osd; suite_bench
       collect_background ;;
   esac
   say ""
