@@ -55,7 +55,7 @@ std::span<const FileSystemKind> kinds_of(FileSystem fs) {
   static constexpr FileSystemKind xfs[] = {
       {FileSystem::xfs, "", ""},
       {FileSystem::xfs, "-m reflink=0,rmapbt=0", "logbsize=256k"},
-      {FileSystem::xfs, "-d agcount=8", ""},
+      {FileSystem::xfs, "-d agcount=2", ""},
   };
   if (fs == FileSystem::ext4) return ext4;
   return xfs;
