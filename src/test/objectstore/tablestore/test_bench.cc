@@ -3,6 +3,7 @@
 // The arithmetic of ceph_tablestore_bench.
 #include <gtest/gtest.h>
 
+#include "osd/osd_types.h"
 #include "test/objectstore/tablestore/bench/object_names.h"
 #include "test/objectstore/tablestore/bench/recorder.h"
 
