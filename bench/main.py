@@ -26,8 +26,7 @@ from storebench.runner import Runner, RunError  # noqa: E402
 from storebench.variants import VARIANTS  # noqa: E402
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
-SECONDS = {"quick": 2.0, "usual": 5.0, "full": 20.0}
-AROUND = 4.5           # of a run: mkfs, mount, logs, settling, umount
+SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0}
 DEFAULT_SECONDS = 2.0  # what Cell.lasts assumes
 
 

@@ -12,7 +12,7 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 MEMORY_TARGET = 2 * GIB
-STORE_BYTES = 16 * GIB
+STORE_BYTES = 12 * GIB
 MEMSTORE_BYTES = 6 * GIB
 ZEROS = bytes(4 * MIB)
 
@@ -60,7 +60,7 @@ VARIANTS = {each.name: each for each in (
     tablestore("tablestore-universal",
                table_options="compaction_style=kCompactionStyleUniversal"),
     tablestore("tablestore-blobs", inline_max="65536",
-               table_options="enable_blob_files=true,min_blob_size=1024"),
+               table_options="enable_blob_files=true;min_blob_size=1024"),
 )}
 
 PEERS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-loop", "bluestore-hdd-loop")
