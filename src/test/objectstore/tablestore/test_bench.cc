@@ -82,6 +82,6 @@ TEST(BenchNames, AnObjectIsInItsGroup)
     const uint32_t pg = number % pgs;
     const ghobject_t oid = object_name(number, pg, pgs);
     EXPECT_EQ(pg, oid.hobj.get_hash() % pgs);
-    EXPECT_TRUE(spg_t(pg_t(pg, pool), shard_id_t::NO_SHARD).contains(5, oid));
+    EXPECT_TRUE(pg_t(pg, pool).contains(5, oid));
   }
 }
