@@ -76,11 +76,11 @@ struct EditedFile {
 std::string contents(const DiskImage& image, DiskImage::InodeId id) {
   const sim::FileView& view = image.inode(id).current;
   std::string bytes(view.size, '\0');
-  for (const auto& [block, page] : view.pages) {
+  view.pages.each([&](uint32_t block, const sim::Page& page) {
     const uint64_t at = block * block_bytes;
     if (at < bytes.size())
-      std::memcpy(bytes.data() + at, page->data(), std::min(block_bytes, bytes.size() - at));
-  }
+      std::memcpy(bytes.data() + at, page.data(), std::min(block_bytes, bytes.size() - at));
+  });
   return bytes;
 }
 

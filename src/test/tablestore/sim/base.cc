@@ -21,6 +21,7 @@ void fill_log(Machine& machine, uint64_t position) {
 Base make_base(const char* name, bool wrapped) {
   constexpr Machine::OpOnObject ops[] = {
       {Op::put_rows, 0, 3}, {Op::write_small, 0, 1}, {Op::write_medium, 2, 6}};
+  Machine::begin_contents(wrapped ? 1'000'000 : 1);
   Machine machine(Machine::format(), 7, State(), 0);
   if (Status s = machine.open(); !s.ok()) throw Failure{"open: " + s.what()};
   for (const auto& op : ops) machine.transaction({&op, 1});

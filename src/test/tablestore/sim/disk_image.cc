@@ -22,16 +22,13 @@ void FileView::set_extent(uint32_t block, Extent extent) {
 }
 
 void FileView::set_page(uint32_t block, PagePtr page) {
-  if (page)
-    pages[block] = std::move(page);
-  else
-    pages.erase(block);
+  pages.set(block, std::move(page));
 }
 
 const std::byte* FileView::page(uint32_t block) const {
   static const Page zeros{};
-  const auto found = pages.find(block);
-  return found == pages.end() ? zeros.data() : found->second->data();
+  const Page* found = pages.find(block);
+  return found ? found->data() : zeros.data();
 }
 
 bool FileView::written(uint64_t offset, uint64_t length) const {
@@ -277,7 +274,7 @@ void DiskImage::truncate(InodeId id, uint64_t bytes) {
   for (uint32_t b = blocks; b < view.extents.size(); ++b)
     view.set_extent(b, FileView::Extent::hole);
   view.extents.resize(blocks);
-  view.pages.erase(view.pages.lower_bound(blocks), view.pages.end());
+  view.pages.cut(blocks);
 }
 
 bool DiskImage::rot(InodeId id, uint32_t block, uint64_t bit) {
@@ -322,10 +319,10 @@ uint64_t DiskImage::fingerprint() const {
     add(view.size);
     add(view.taken_blocks);
     for (const FileView::Extent e : view.extents) add(uint64_t(e));
-    for (const auto& [block, page] : view.pages) {
+    view.pages.each([&](uint32_t block, const Page& page) {
       add(block);
-      add(reinterpret_cast<uintptr_t>(page.get()));
-    }
+      add(reinterpret_cast<uintptr_t>(&page));
+    });
   }
   return hash;
 }

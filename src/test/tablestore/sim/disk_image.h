@@ -52,6 +52,7 @@
 // nobody may rely on a later one: the engine ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -72,12 +73,45 @@ inline constexpr uint64_t sector_bytes = 512;
 using Page = std::array<std::byte, block_bytes>;
 using PagePtr = std::shared_ptr<const Page>;  // null: zeros
 
+// The pages of a file by block; none: zeros. Copied at each change of a file after a snapshot.
+class Pages {
+ public:
+  bool contains(uint32_t block) const { return block < pages_.size() && pages_[block]; }
+  const Page* find(uint32_t block) const {
+    return block < pages_.size() ? pages_[block].get() : nullptr;
+  }
+  void set(uint32_t block, PagePtr page) {
+    if (block >= pages_.size()) {
+      if (!page) return;
+      pages_.resize(block + 1);
+    }
+    pages_[block] = std::move(page);
+  }
+  void cut(uint32_t blocks) {
+    if (blocks < pages_.size()) pages_.resize(blocks);
+  }
+  bool operator==(const Pages& other) const {
+    for (size_t b = 0; b < std::max(pages_.size(), other.pages_.size()); ++b)
+      if (find(uint32_t(b)) != other.find(uint32_t(b))) return false;
+    return true;
+  }
+  // f(block, page) of those that are not zeros.
+  template <typename F>
+  void each(F f) const {
+    for (size_t b = 0; b < pages_.size(); ++b)
+      if (pages_[b]) f(uint32_t(b), *pages_[b]);
+  }
+
+ private:
+  std::vector<PagePtr> pages_;
+};
+
 // One version of one file.
 struct FileView {
   enum class Extent : uint8_t { hole, unwritten, written };
   uint64_t size = 0;
   std::vector<Extent> extents;        // one per block
-  std::map<uint32_t, PagePtr> pages;  // of written blocks that are not zeros
+  Pages pages;                        // of written blocks that are not zeros
   uint64_t taken_blocks = 0;          // not holes
 
   void grow(uint64_t bytes);

@@ -61,6 +61,8 @@ class Machine {
   ~Machine();
 
   static DiskImage format();
+  // What is written from now on: the same bytes in every run.
+  static void begin_contents(uint64_t number) { next_content_ = number; }
 
   SimDisk& disk() { return *disk_; }
   Engine& engine() { return *engine_; }

@@ -1,4 +1,6 @@
 // ./run sim: random histories from a seed on, or all short ones.
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -203,6 +205,9 @@ int run_random(Arguments a) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // What one life has had, the next one wants.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   Arguments a = parse(argc, argv);
   if (!a.seed_given && a.minutes == 0 && !a.soak && !a.exhaustive && !a.seeds)
     a.minutes = 1;

@@ -11,6 +11,7 @@ namespace tablestore::sim {
 
 Run::Run(const HistoryOptions& options) : options_(options) {
   const Base& base = options.wrapped ? wrapped_base() : fresh_base();
+  Machine::begin_contents(2'000'000);
   machine_ = std::make_unique<Machine>(base.image, 1, base.state, base.lsn);
   if (Status s = machine_->open(); !s.ok()) throw Failure{"open: " + s.what()};
   machine_->flush_table_meanwhile();

@@ -83,7 +83,11 @@ void Run::rot(Random& random) {
   for (int i = 0; i < (anywhere ? 2 : 20); ++i) {
     const uint64_t blocks = at_rest.image.inode(id).durable.extents.size();
     const uint32_t block = uint32_t(random() % std::max<uint64_t>(blocks, 1));
-    if (!at_rest.image.rot(id, block, random())) continue;
+    const uint64_t bit = random();
+    if (!at_rest.image.rot(id, block, bit)) continue;
+    if (options_.trace)
+      std::printf("  rot in block %u of %s, byte %llu\n", block, path.c_str(),
+                  (unsigned long long)(bit / 8 % block_bytes));
     lied_ = true;
     if (path.starts_with("containers/"))
       damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block});
