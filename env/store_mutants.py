@@ -29,7 +29,8 @@ MUTANTS = (
            ("shared_slots.cc",
             "    txc.put(Family::super, key, std::string_view(bl.c_str(), bl.length()));\n", "")),
     mutant("free_while_shared", "a block is freed with the first of its owners",
-           ("object_data.cc", "    if (!e.shared) {\n      txc.free", "    if (true) {\n      txc.free")),
+           ("object_data.cc", "    if (!e.shared) {\n      txc.free",
+            "    if (true) {\n      txc.free")),
     mutant("share_without_reference", "a clone shares blocks and takes no reference",
            ("shared_slots.cc", "  if (!slot->add_reference(part.block, part.blocks)) {",
             "  if (false) {")),
@@ -37,7 +38,8 @@ MUTANTS = (
            ("object_data.cc", "      txc.free(e.physical);\n", "")),
     mutant("segment_not_written", "a changed segment of the extent map is not written",
            ("extent_map.cc",
-            "      txn.put(Family::object, key, std::string_view(bl.c_str(), bl.length()));\n", "")),
+            "      txn.put(Family::object, key, std::string_view(bl.c_str(), "
+            "bl.length()));\n", "")),
     mutant("segment_left_behind", "segments of a removed object stay",
            ("extent_map.cc", "  for (const auto& [index, segment] : o.segments) {\n"
                              "    if (segment.has_row) {",
