@@ -83,11 +83,10 @@ struct WriteOp {
 class WriteQueue {
  public:
   virtual ~WriteQueue() = default;
-  // Submits all of them at once (one system call where it can be). Never blocks for a completion
-  // that only a later reap() can deliver.
+  // They begin at once where a thread is in reap(), or with the next reap(). Never blocks for a
+  // completion that only a later reap() can deliver.
   virtual void submit(std::span<WriteOp* const> ops) = 0;
-  // The same, but they may begin only with the next submit() or reap(): cheaper for small ones that
-  // somebody will soon wait for.
+  // The same, but does not disturb who is in reap(): cheaper for small ones.
   virtual void post(std::span<WriteOp* const> ops) { submit(ops); }
   // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
   // completes or wake() is called. Returns the number completed.

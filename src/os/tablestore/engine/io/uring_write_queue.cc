@@ -86,7 +86,7 @@ void UringWriteQueue::post(std::span<WriteOp* const> ops) {
 
 void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
   post(ops);
-  hand_over({});
+  if (blocked_) wake();
 }
 
 void UringWriteQueue::hand_over(const std::vector<unsigned>& again) {
@@ -173,7 +173,9 @@ size_t UringWriteQueue::reap(bool wait) {
     const bool room_for_waiting = collect(&finished, &again);
     if (room_for_waiting || !again.empty()) hand_over(again);
     if (!finished.empty() || woken_ || !wait) break;
-    wait_for_completion();
+    blocked_ = true;  // before the last look: who submits after it sees this
+    if (!can_take_waiting()) wait_for_completion();
+    blocked_ = false;
   }
   if (wait) woken_ = false;
   for (const Finished& f : finished) f.op->done(*f.op, f.error);
@@ -203,6 +205,10 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
     }
     io_uring_cq_advance(&ring_, found);
   }
+  return can_take_waiting();
+}
+
+bool UringWriteQueue::can_take_waiting() {
   std::lock_guard lock(mutex_);
   return !waiting_.empty() && !free_slots_.empty();
 }

@@ -14,12 +14,14 @@
 
 namespace tablestore {
 
-// Owns the ring. At most `depth` operations are in the kernel's hands; what is submitted beyond
-// waits in `waiting_` until reap() has seen others complete, so that submit() never waits, and
-// neither the submission nor the completion ring can be full.
+// Owns the ring. It is the thread in reap() that hands requests to the kernel: the kernel tells of a
+// completion in the thread that has made the request, which had better be the one that waits for
+// it. At most `depth` requests are in the kernel's hands; the rest stays in `waiting_`, so that
+// submit() never waits, and neither the submission nor the completion ring can be full.
 //
 // Two locks, taken in this order:
-//   submit_mutex_   the submission ring, and the system call that hands it over: one thread at once
+//   submit_mutex_   the submission ring, and the system call that hands it over: the thread in
+//                   reap(), and those in wake()
 //   mutex_          slots and `waiting_`; never held in a system call, so that reap() does not wait
 //                   for submitters when there is nothing to submit
 // The completion ring, and what is marked so, belongs to the thread in reap().
@@ -30,8 +32,6 @@ class UringWriteQueue : public WriteQueue {
   ~UringWriteQueue() override;
 
   void submit(std::span<WriteOp* const> ops) override;
-  // Left to the thread that reaps: the kernel tells of a completion in the thread that has handed
-  // the request over, which had better be the one that waits for it.
   void post(std::span<WriteOp* const> ops) override;
   size_t reap(bool wait) override;
   void wake() override;
@@ -57,6 +57,7 @@ class UringWriteQueue : public WriteQueue {
 
   // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
   void hand_over(const std::vector<unsigned>& again);
+  bool can_take_waiting();
   void take_waiting();
   unsigned take_slot(std::span<WriteOp* const> ops);
   void fill_entry(unsigned slot_index);
@@ -79,6 +80,7 @@ class UringWriteQueue : public WriteQueue {
   std::deque<WriteOp*> waiting_;
   std::atomic<uint64_t> requests_{0};
 
+  std::atomic<bool> blocked_{false};  // reap() waits, or is about to
   std::atomic<bool> wake_submitted_{false};
   bool woken_ = false;  // reap()'s: a wake-up for which no blocking call has returned yet
 };
