@@ -151,5 +151,9 @@ def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
             for name, value in figures.items():
                 if math.isfinite(value):
                     into.setdefault(name, []).append(value)
-    return {key: {name: summarize(values) for name, values in figures.items()}
-            for key, figures in gathered.items()}
+    # What is compared stands together: cells and phases in the order in which they were run.
+    places = {key[:2]: place for place, key in reversed(list(enumerate(gathered)))}
+    cells = {key[0]: place for place, key in reversed(list(enumerate(gathered)))}
+    ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]]))
+    return {key: {name: summarize(values) for name, values in gathered[key].items()}
+            for key in ordered}

@@ -70,6 +70,15 @@ class Figures(unittest.TestCase):
         self.assertEqual((iops.median, iops.low, iops.high, iops.rounds), (20, 5, 500, 3))
 
 
+    def test_what_is_compared_stands_together(self) -> None:
+        table = figures.summaries([
+            {"cell": "m", "variant": variant, "result": {"options": {"store": variant}, "phases": [
+                phase(name="create"), phase(name="stat")]}} for variant in ("kstore", "memstore")])
+        self.assertEqual([key[1:] for key in table if key[1] != "run"], [
+            ("create", "kstore"), ("create", "memstore"), ("stat", "kstore"),
+            ("stat", "memstore")])
+
+
 class Goals(unittest.TestCase):
     def verdict(self, runs: list[dict[str, Any]], goal: str) -> targets.Verdict:
         found = [v for v in targets.verdicts(figures.summaries(runs)) if v.goal == goal]
