@@ -29,6 +29,8 @@ struct Tally {
 struct CampaignOptions {
   std::string dir;            // for scratch files
   std::string store_program;  // of Ceph, which lives on a whole ObjectStore; empty: the engine
+  bool plain = false;         // neither: a few threads that write to files (plain_files.h)
+  std::string mkfs;           // options: for this kind of file system only
   uint64_t seed = 1;
   uint64_t sector_bytes = 0;
   std::function<bool(const Tally&)> enough;

@@ -25,17 +25,14 @@ struct Cut {
   uint64_t unflushed = 0;
 };
 
-// How this program is told to make or mount one kind of file system on a file.
-struct MountWords {
-  FileSystem fs;
-  size_t kind;
-  std::vector<std::string> mkfs(const std::string& file) const {
-    return {"/proc/self/exe", "mkfs", name_of(fs), std::to_string(kind), file};
-  }
-  std::vector<std::string> inside(const std::string& file, const std::string& dir) const {
-    return {"/proc/self/exe", "inside", name_of(fs), std::to_string(kind), file, dir};
-  }
-};
+// How this program is told to make or mount a file system on a file.
+std::vector<std::string> mkfs_words(const FileSystemKind& kind, const std::string& file) {
+  return {"/proc/self/exe", "mkfs", name_of(kind.type), kind.mkfs, file};
+}
+std::vector<std::string> mount_words(const FileSystemKind& kind, const std::string& file,
+                                     const std::string& dir) {
+  return {"/proc/self/exe", "inside", name_of(kind.type), kind.mount, file, dir};
+}
 
 // Each process has its own mount on it.
 std::string mount_point(const CampaignOptions& options) { return options.dir + "/mounted"; }
@@ -51,10 +48,10 @@ void wait_until_closed(DiskServer& server, const std::string& file) {
 // One store on one file system.
 class Story {
  public:
-  Story(const CampaignOptions& options, const MountWords& words, DiskServer& server, uint64_t seed,
-        Tally* tally)
+  Story(const CampaignOptions& options, const FileSystemKind& kind, DiskServer& server,
+        uint64_t seed, Tally* tally)
       : options_(options),
-        words_(words),
+        kind_(kind),
         server_(server),
         random_(seed),
         tally_(tally),
@@ -78,7 +75,7 @@ class Story {
   void end_life(const std::shared_ptr<Cut>& last);
 
   const CampaignOptions& options_;
-  const MountWords words_;
+  const FileSystemKind kind_;
   DiskServer& server_;
   Random random_;
   Tally* const tally_;
@@ -95,7 +92,7 @@ std::shared_ptr<CutDisk> Story::make_disk(Image image) {
 }
 
 Place Story::place_on(const std::string& file) const {
-  return {mount_point(options_), words_.inside(file, mount_point(options_))};
+  return {mount_point(options_), mount_words(kind_, file, mount_point(options_))};
 }
 
 Place Story::place() {
@@ -209,10 +206,11 @@ void Story::run(const Image& fresh) {
   count_requests(*disk_);
 }
 
-Image make_fresh(const CampaignOptions& options, const MountWords& words, DiskServer& server) {
+Image make_fresh(const CampaignOptions& options, const FileSystemKind& kind,
+                 DiskServer& server) {
   const auto disk = std::make_shared<CutDisk>(Image(disk_bytes), CutDiskOptions());
   const std::string file = server.add(disk);
-  Child child(words.mkfs(file), -1, options.dir + "/mkfs.log");
+  Child child(mkfs_words(kind, file), -1, options.dir + "/mkfs.log");
   if (child.wait(patience_seconds) != 0) throw Failure{child.words()};
   wait_until_closed(server, file);
   Random random;
@@ -222,12 +220,12 @@ Image make_fresh(const CampaignOptions& options, const MountWords& words, DiskSe
 }  // namespace
 
 std::string obstacle_to_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server) {
-  const MountWords words{fs, 0};
+  const FileSystemKind kind{fs, "", ""};
   std::filesystem::create_directory(mount_point(options));
   try {
     const auto disk =
-        std::make_shared<CutDisk>(make_fresh(options, words, server), CutDiskOptions());
-    auto command = words.inside(server.add(disk), mount_point(options));
+        std::make_shared<CutDisk>(make_fresh(options, kind, server), CutDiskOptions());
+    auto command = mount_words(kind, server.add(disk), mount_point(options));
     command.push_back("/bin/true");
     Child child(command, -1, options.dir + "/mount.log");
     return child.wait(patience_seconds) == 0 ? "" : child.words();
@@ -238,17 +236,18 @@ std::string obstacle_to_cuts(const CampaignOptions& options, FileSystem fs, Disk
 
 std::string run_cuts(const CampaignOptions& options, FileSystem fs, DiskServer& server,
                      Tally* tally) {
-  const auto kinds = kinds_of(fs);
+  auto kinds = kinds_of(fs);
+  if (!options.mkfs.empty()) kinds = {{fs, options.mkfs, ""}};
   std::map<size_t, Image> fresh;
   for (uint64_t seed = options.seed;; ++seed) {
-    const MountWords words{fs, seed % kinds.size()};
+    const size_t number = seed % kinds.size();
+    const FileSystemKind& kind = kinds[number];
     try {
-      if (!fresh.contains(words.kind))
-        fresh.emplace(words.kind, make_fresh(options, words, server));
+      if (!fresh.contains(number)) fresh.emplace(number, make_fresh(options, kind, server));
       ++tally->stores;
-      Story(options, words, server, seed, tally).run(fresh.at(words.kind));
+      Story(options, kind, server, seed, tally).run(fresh.at(number));
     } catch (const Failure& f) {
-      return "seed " + std::to_string(seed) + " (" + to_string(kinds[words.kind]) + "): " + f.what;
+      return "seed " + std::to_string(seed) + " (" + to_string(kind) + "): " + f.what;
     }
     if (options.enough(*tally)) return {};
     options.progress(*tally);

@@ -5,8 +5,8 @@
 // its files, and would wait forever for a server among them.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "os/tablestore/engine/status.h"
 
@@ -18,10 +18,11 @@ const char* name_of(FileSystem fs);
 // A file system as somebody may have it.
 struct FileSystemKind {
   FileSystem type;
-  const char* mkfs;   // options
-  const char* mount;  // options
+  std::string mkfs;   // options
+  std::string mount;  // options
 };
-std::span<const FileSystemKind> kinds_of(FileSystem fs);
+// Those below which power is cut.
+std::vector<FileSystemKind> kinds_of(FileSystem fs);
 std::string to_string(const FileSystemKind& kind);
 
 // Puts a loop device on the file `disk` and runs mkfs.

@@ -60,6 +60,14 @@ std::unique_ptr<Child> Lineage::run(const char* what, const Place& place, const 
   std::ranges::copy(evidence.acknowledged, report.floor);
   std::vector<std::string> words = place.inside;
   const std::string log = options_.dir + "/" + what + ".log";
+  if (options_.plain) {
+    const bool makes = std::string(what) == "make";
+    for (const std::string& word : {std::string("/proc/self/exe"),
+                                    std::string(makes ? "plain-make" : "plain-live"), place.dir,
+                                    std::to_string(journal.fd())})
+      words.push_back(word);
+    return std::make_unique<Child>(words, -1, log);
+  }
   if (options_.store_program.empty()) {
     for (const std::string& word :
          {std::string("/proc/self/exe"), std::string(what), std::string("--dir"), place.dir,
@@ -140,7 +148,8 @@ void Lineage::end(int signal, int expected_status) {
   if (status != expected_status)
     throw Failure{"life " + std::to_string(lives_) + " " + how_it_ended(status) + ":\n  " +
                   child_->words()};
-  for (size_t i = 0; options_.store_program.empty() && i < std::size(counter_names); ++i)
+  const bool engine = options_.store_program.empty() && !options_.plain;
+  for (size_t i = 0; engine && i < std::size(counter_names); ++i)
     tally_->counters[counter_names[i].first] += journal_->counter(i);
 }
 

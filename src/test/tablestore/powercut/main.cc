@@ -13,6 +13,7 @@
 
 #include "test/tablestore/powercut/campaign.h"
 #include "test/tablestore/powercut/life.h"
+#include "test/tablestore/powercut/plain_files.h"
 
 namespace {
 
@@ -33,6 +34,9 @@ constexpr char usage[] =
     "  --seed N          of the first store; the same seed makes the same store and transactions,\n"
     "                    but not the same moments\n"
     "  --store PROGRAM   ceph_test_tablestore, which lives on a whole ObjectStore\n"
+    "  --plain           no store at all, only files that are written and flushed: is it the file\n"
+    "                    system that loses something?\n"
+    "  --mkfs OPTIONS    of the file system, e.g. \"-O fast_commit\"\n"
     "  --sector BYTES    what a power cut never tears (default: 512 below ext4; 4096 below XFS,\n"
     "                    whose own metadata do not survive a torn block)\n";
 
@@ -58,6 +62,10 @@ Arguments parse(int argc, char** argv, int first) {
       std::fputs(usage, stdout);
       std::exit(0);
     }
+    if (word == "--plain") {
+      a.campaign.plain = true;
+      continue;
+    }
     if (++i == argc) wrong_usage(word + " needs a value");
     const std::string value = argv[i];
     const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
@@ -68,6 +76,7 @@ Arguments parse(int argc, char** argv, int first) {
     else if (word == "--kills") a.kills = number;
     else if (word == "--minutes") a.minutes = std::atof(value.c_str());
     else if (word == "--sector") a.campaign.sector_bytes = number;
+    else if (word == "--mkfs") a.campaign.mkfs = value;
     else if (word == "--store") a.campaign.store_program = value;
     else if (word == "--previous") a.life.previous_fd = int(number);
     else if (word == "--journal") a.life.journal_fd = int(number);
@@ -178,11 +187,8 @@ int run_all(const Arguments& a) {
   return clean ? 0 : 1;
 }
 
-// FS KIND FILE, as cuts.cc says them.
-FileSystemKind kind_in(char** words) {
-  const FileSystem fs =
-      std::string(words[0]) == name_of(FileSystem::ext4) ? FileSystem::ext4 : FileSystem::xfs;
-  return kinds_of(fs)[std::strtoull(words[1], nullptr, 10)];
+FileSystem file_system_in(const std::string& word) {
+  return word == name_of(FileSystem::ext4) ? FileSystem::ext4 : FileSystem::xfs;
 }
 
 int report(const tablestore::Status& status) {
@@ -190,11 +196,11 @@ int report(const tablestore::Status& status) {
   return status.ok() ? 0 : 1;
 }
 
-// FS KIND FILE DIR PROGRAM ARGS...: mounts and becomes the program.
+// FS OPTIONS FILE DIR PROGRAM ARGS...: mounts and becomes the program.
 int run_inside(int argc, char** argv) {
   if (argc < 7) return 2;
-  if (const auto s = mount_for_this_process(kind_in(argv + 2), argv[4], argv[5]); !s.ok())
-    return report(s);
+  const FileSystemKind kind{file_system_in(argv[2]), "", argv[3]};
+  if (const auto s = mount_for_this_process(kind, argv[4], argv[5]); !s.ok()) return report(s);
   ::execv(argv[6], argv + 6);
   return report(tablestore::Status::from_errno(errno, argv[6]));
 }
@@ -204,7 +210,10 @@ int run_inside(int argc, char** argv) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "inside") return run_inside(argc, argv);
-  if (what == "mkfs" && argc == 5) return report(make_file_system(kind_in(argv + 2), argv[4]));
+  if (what == "mkfs" && argc == 5)
+    return report(make_file_system({file_system_in(argv[2]), argv[3], ""}, argv[4]));
+  if (argc == 4 && what == "plain-make") return make_plain_files(argv[2], std::atoi(argv[3]));
+  if (argc == 4 && what == "plain-live") return live_on_plain_files(argv[2], std::atoi(argv[3]));
   if (what == "make") return make_store(parse(argc, argv, 2).life);
   if (what == "live" || what == "judge") return live(parse(argc, argv, 2).life);
   return run_all(parse(argc, argv, 1));
