@@ -33,6 +33,8 @@ class Exhaustive {
 
   ExhaustiveResult run()
   {
+    if (options.part == 0)
+      make_and_crash();
     for (const Base* base : {&fresh_base(), &wrapped_base()}) {
       for (unsigned length = 1; length <= options.transactions; ++length)
         run_length(*base, length);
@@ -51,6 +53,44 @@ class Exhaustive {
     if (options.minutes > 0 && seconds() > options.minutes * 60)
       result.complete = false;
     return !result.complete;
+  }
+
+  /// mkfs that is interrupted can be run again. It was the label's own write where that is damaged.
+  void make_and_crash()
+  {
+    story = "mkfs";
+    std::vector<Snapshot> snapshots;
+    {
+      Machine machine(DiskImage(), 5, State(), 0);
+      machine.disk().watch([&](const DiskImage& image, const char* io) {
+        snapshots.push_back(machine.snapshot(image, io));
+      });
+      if (int r = machine.mkfs(); r < 0)
+        throw Failure{"mkfs = " + std::to_string(r)};
+      machine.disk().watch(nullptr);
+    }
+    for (const Snapshot& snapshot : snapshots) {
+      ++result.crash_points;
+      for (Fate fate : fates) {
+        ++result.cases;
+        ++result.recoveries;
+        Random random(result.cases);
+        DiskImage image = snapshot.image;
+        image.crash(fate, random);
+        Machine machine(std::move(image), random(), State(), 0);
+        int r = machine.mkfs();
+        if (r == -EIO && machine.disk().remove("label").ok())   // which its message says to do
+          r = machine.mkfs();
+        if (r == 0)
+          r = machine.mount();
+        if (r < 0)
+          throw Failure{std::string("after mkfs that crashed at ") + snapshot.io + ", fate " +
+                        fate_name(fate) + ": " + std::to_string(r)};
+        machine.make_first_collections();
+        machine.commit_all();
+        machine.check_live(false, false);
+      }
+    }
   }
 
   void run_length(const Base& base, unsigned length)
