@@ -240,7 +240,8 @@ def caught_by(program: Path, _minutes: float, log: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--minutes", type=float, default=1.0, help="of power cuts, per mutant and file system")
+    parser.add_argument("--minutes", type=float, default=1.0,
+                        help="of power cuts, per mutant and file system")
     parser.add_argument("--powercut", action="store_true",
                         help="below real file systems: " + ", ".join(POWERCUT_MUTANTS))
     parser.add_argument("names", nargs="*", help="only these")

@@ -167,7 +167,8 @@ void report(const Arguments& a, const HistoryResult& sum, uint64_t histories, do
               (unsigned long long)histories, (unsigned long long)sum.crashes,
               double(sum.crashes) / seconds, seconds);
   for (const auto& [name, count] : counts)
-    std::printf("%s%llu %s", name == counts[0].first ? "  " : ", ", (unsigned long long)count, name);
+    std::printf("%s%llu %s", name == counts[0].first ? "  " : ", ", (unsigned long long)count,
+                name);
   std::printf("\n  crashes while");
   for (unsigned m = 0; m < tablestore::sim::moments; ++m)
     std::printf("%s %s %llu", m ? "," : ":", moment_name(tablestore::sim::Moment(m)),

@@ -11,8 +11,8 @@
 namespace tablestore::sim {
 
 // Single-threaded. Two kinds of crashes: the one that a step asks for ends a life, and the history
-// goes on with what was recovered. Side crashes are taken from the disk at moments on the way there:
-// what such a crash leaves is recovered, compared and thrown away.
+// goes on with what was recovered. Side crashes are taken from the disk at moments on the way
+// there: what such a crash leaves is recovered, compared and thrown away.
 class Run {
  public:
   explicit Run(const HistoryOptions& options);
