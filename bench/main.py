@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
 import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
@@ -119,6 +120,16 @@ def show(runs: list[dict[str, Any]]) -> None:
             print(each)
 
 
+def only_one() -> TextIO:
+    """Two at a time would measure each other. Held until the program ends."""
+    lock = open(STATE / "bench.lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("bench: another ./run bench is measuring; wait for it or end it")
+    return lock
+
+
 def run(options: argparse.Namespace) -> None:
     cells = chosen(options.level, options.workloads, options.stores)
     if not cells:
@@ -127,6 +138,7 @@ def run(options: argparse.Namespace) -> None:
         for cell in cells:
             print(f"{cell.name:24} {' '.join(cell.stores)}")
         return
+    lock = only_one()
     options.out.mkdir(parents=True, exist_ok=True)
     options.started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     options.json = options.out / f"{options.started[:16].replace(':', '')}-{options.level}.json"
@@ -144,6 +156,7 @@ def run(options: argparse.Namespace) -> None:
         line.now("removing the stores")
         runner.close()
         line.now("")
+        lock.close()
     show([run for run in runs if "failed" not in run["result"]])
     print(f"\n{options.json} has all of it; it took {(time.monotonic() - began) / 60:.0f} minutes")
 

@@ -178,7 +178,7 @@ def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:
     """The level's cells that match one of the patterns, less the other stores."""
     found = []
     for cell in LEVELS[level]():
-        if patterns and not any(fnmatch.fnmatch(cell.name, p) or cell.name.startswith(p)
+        if patterns and not any(fnmatch.fnmatch(cell.name, p) or cell.name.startswith(p + "-")
                                 for p in patterns):
             continue
         wanted = tuple(s for s in cell.stores if not stores or s in stores)

@@ -14,8 +14,7 @@ from typing import Any
 
 from . import rados
 from .cells import Cell
-from .variants import (MIB, VARIANTS, BlockFiles, LoopDevice, Variant, release_loop_devices,
-                       settings_of)
+from .variants import MIB, VARIANTS, BlockFiles, LoopDevice, Variant, settings_of
 
 PROGRAM = "ceph_tablestore_bench"
 RUN_SECONDS = 1800
@@ -29,12 +28,14 @@ class RunError(Exception):
 
 
 class Runner:
-    """Owns a directory on the disk that is measured. One run at a time."""
+    """Owns a directory on the disk that is measured, which must be nobody
+    else's: what a killed run left in it is removed. One run at a time."""
 
     def __init__(self, folder: Path, progress: Progress):
         self._folder = folder
         self._progress = progress
-        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         self._blocks = BlockFiles(folder)
 
     def run(self, cell: Cell, name: str, seconds: float) -> dict[str, Any]:
@@ -61,7 +62,6 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        release_loop_devices(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _block_of(self, variant: Variant, cell: Cell) -> AbstractContextManager[str]:

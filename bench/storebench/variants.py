@@ -1,7 +1,6 @@
 """What is compared: stores with their settings, and what lies below them."""
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from contextlib import AbstractContextManager
@@ -100,29 +99,24 @@ class BlockFiles:
 
 
 class LoopDevice(AbstractContextManager):
-    """A loop device on a file, without the page cache in between."""
+    """A loop device on a file, without the page cache in between. Detached
+    while it is open, it goes with its last user: also if we are killed."""
 
     def __init__(self, file: Path):
         self._file = file
-        self._device = ""
+        self._open = -1
 
     def __enter__(self) -> str:
-        self._device = run_checked("losetup", "--find", "--show", "--direct-io=on",
-                                   str(self._file)).strip()
-        return self._device
+        device = run_checked("losetup", "--find", "--show", "--direct-io=on",
+                             str(self._file)).strip()
+        try:
+            self._open = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            run_checked("losetup", "--detach", device)
+        return device
 
     def __exit__(self, *_: object) -> None:
-        run_checked("losetup", "--detach", self._device)
-
-
-def release_loop_devices(folder: Path) -> None:
-    """Those that a killed run left on its files."""
-    listed = subprocess.run(["losetup", "--json", "--list"], capture_output=True, text=True)
-    if listed.returncode != 0 or not listed.stdout.strip():
-        return
-    for each in json.loads(listed.stdout)["loopdevices"]:
-        if str(each["back-file"]).startswith(f"{folder}"):
-            run_checked("losetup", "--detach", each["name"])
+        os.close(self._open)
 
 
 def run_checked(*words: str) -> str:

@@ -119,7 +119,9 @@ class Cells(unittest.TestCase):
                     self.assertIn(name, VARIANTS)
 
     def test_patterns_choose_by_beginning_or_match(self) -> None:
-        self.assertTrue(all(c.name.startswith("new-4K") for c in chosen("full", ["new-4K-"], [])))
+        self.assertEqual([c.name for c in chosen("quick", ["new-4K"], [])],
+                         ["new-4K-qd1", "new-4K-qd16"])
+        self.assertEqual([c.name for c in chosen("quick", ["new-4K-qd1"], [])], ["new-4K-qd1"])
         self.assertEqual({c.name for c in chosen("quick", ["*-qd1"], [])},
                          {"new-4K-qd1", "new-64K-qd1", "overwrite-4K-qd1"})
 
