@@ -3,7 +3,7 @@
 // A history is one to three transactions, each one op of the thirteen (transaction_builder.h), on a
 // fresh store and on one in the log's second lap, each transaction in a group of its own or all in
 // one. There is no split of a collection among the ops: the engine has rows and blocks, and no
-// collections. That is for the simulator of the store above it (src/test/objectstore/tablestore/sim).
+// collections. That is for the simulator of the store above (src/test/objectstore/tablestore/sim).
 #pragma once
 
 #include <cstdint>
