@@ -32,7 +32,7 @@ has_store_sim() {
 
 # The simulator's own tests, then fixed seeds and all histories of up to two
 # transactions: about seven minutes of one core; then the same of the whole
-# store, about eight. With arguments: the tests only.
+# store, about four. With arguments: the tests only.
 suite_sim() {
   build_sim
   run_gtest sim /unit/plain/tablestore_sim_test "$@"
@@ -41,9 +41,9 @@ suite_sim() {
   sim_part damage --seeds 500 --seed 100000 --faults errors,full,damage
   sim_part exhaustive --exhaustive --transactions 2
   has_store_sim sim || return 0
-  store_sim_part random --seeds 1000
-  store_sim_part damage --seeds 500 --seed 100000 --faults errors,full,damage
-  store_sim_part twice --seeds 100 --seed 200000 --twice
+  store_sim_part random --seeds 500
+  store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
+  store_sim_part twice --seeds 50 --seed 200000 --twice
   store_sim_part exhaustive --exhaustive --transactions 1
 }
 
