@@ -1,5 +1,5 @@
-// Directories as both disks in memory have them: paths are the keys of a sorted map, with '/' between
-// names and none in front; what a key maps to is the disk's business.
+// Directories as both disks in memory have them: paths are the keys of a sorted map, with '/'
+// between names and none in front; what a key maps to is the disk's business.
 #pragma once
 
 #include <string>
@@ -32,8 +32,8 @@ std::vector<std::string> names_in(const Map& paths, const std::string& dir) {
   return names;
 }
 
-// `dir` itself, where it is there, and the paths of all that is below it; a directory before what it
-// holds.
+// `dir` itself, where it is there, and the paths of all that is below it; a directory before what
+// it holds.
 template <typename Map>
 std::vector<std::string> tree_of(const Map& paths, const std::string& dir) {
   std::vector<std::string> tree;

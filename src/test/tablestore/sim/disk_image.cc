@@ -124,7 +124,10 @@ void DiskImage::sync_dir(const std::string& dir) {
   size_t changes = 0;
   for (size_t i = 0; i < journal_.size(); ++i) {
     const NameChange& c = journal_[i];
-    if ((!c.from.empty() && parent_path(c.from) == dir) || (!c.to.empty() && parent_path(c.to) == dir))
+    auto is_here = [&](const std::string& path) {
+      return !path.empty() && parent_path(path) == dir;
+    };
+    if (is_here(c.from) || is_here(c.to))
       changes = i + 1;
   }
   commit_names(changes);

@@ -12,7 +12,7 @@
 //  - At a crash, each sector of each write that is not durable is kept, dropped (what lay there
 //    before stays) or filled with other bytes, whatever happens to its neighbours. Writes have no
 //    order at all but those of one block, which happen in the order of submission, each in part.
-//    [A cache writes back what it likes. Other bytes: more than disks do; checksums are to find it.]
+//    [A cache writes back what it likes. Other bytes are worse than disks do: checksums must tell.]
 //  - A flush of a file makes durable every write to it that was complete when the flush was issued,
 //    and that file's metadata (size, extents). Of the other files' writes it makes durable those
 //    that were complete and went to blocks that were durably *written* extents: these need nothing
