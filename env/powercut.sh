@@ -49,16 +49,16 @@ suite_kernel() {
   build_powercut
   if [ "${1-}" = --store ]; then
     need setup_ceph
-    kernel_part store-kill-9 --store "$CEPH_TEST_TABLESTORE" --cuts 0 --kills 60
-    kernel_part store-ext4 --store "$CEPH_TEST_TABLESTORE" --fs ext4 --cuts 80
-    kernel_part store-xfs --store "$CEPH_TEST_TABLESTORE" --fs xfs --cuts 80
+    kernel_part store-kill-9 --store "$CEPH_TEST_TABLESTORE" --cuts 0 --kills 40
+    kernel_part store-ext4 --store "$CEPH_TEST_TABLESTORE" --fs ext4 --cuts 60
+    kernel_part store-xfs --store "$CEPH_TEST_TABLESTORE" --fs xfs --cuts 60
     return
   fi
   run_gtest kernel /unit/plain/tablestore_powercut_test "$@"
   [ $# = 0 ] || return 0
-  kernel_part kill-9 --cuts 0 --kills 200
-  kernel_part ext4 --fs ext4 --cuts 200
-  kernel_part xfs --fs xfs --cuts 200
+  kernel_part kill-9 --cuts 0 --kills 150
+  kernel_part ext4 --fs ext4 --cuts 120
+  kernel_part xfs --fs xfs --cuts 120
   grep -q '^SKIPPED' "$LOGS/test-kernel-xfs.log" || kernel_mutants
 }
 
