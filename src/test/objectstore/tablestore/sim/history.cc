@@ -14,17 +14,17 @@ namespace {
 constexpr const char* step_names[step_kinds] = {
   "transaction", "across", "collections", "commit", "read", "drain", "flush_commit", "tick",
   "drop_caches", "checkpoint", "requested", "prepare", "shrink", "compact", "bulk", "fill_disk",
-  "faults", "rot", "crash", "close", "fsck", "repair"};
+  "faults", "rot", "crash", "close", "fsck", "repair", "stumble"};
 
 /// How often, by kind, in the order of Step::Kind.
-constexpr unsigned common[step_kinds] = {44, 4, 4, 24, 5, 4, 2, 2, 2, 3, 4,
-                                         3,  3, 1, 1,  1, 1, 1, 9, 1, 1, 1};
+constexpr unsigned common[step_kinds] = {44, 4, 4, 24, 5, 4, 2, 2, 2, 3, 4, 3,
+                                         3,  1, 1, 1,  1, 1, 9, 1, 1, 1, 1};
 /// The log fills up, and few crashes stop it.
-constexpr unsigned filling[step_kinds] = {30, 2, 2, 28, 2, 3, 2, 1, 1, 0, 0,
-                                          2,  2, 1, 20, 1, 1, 1, 3, 0, 0, 0};
+constexpr unsigned filling[step_kinds] = {30, 2, 2,  28, 2, 3, 2, 1, 1, 0, 0, 2,
+                                          2,  1, 20, 1,  1, 1, 3, 0, 0, 0, 0};
 /// Collections come and go.
-constexpr unsigned moving[step_kinds] = {30, 10, 25, 24, 4, 3, 3, 1, 2, 2, 4,
-                                         1,  1,  1,  1,  0, 1, 0, 9, 2, 1, 0};
+constexpr unsigned moving[step_kinds] = {30, 10, 25, 24, 4, 3, 3, 1, 2, 2, 4, 1,
+                                         1,  1,  1,  0,  1, 0, 9, 2, 1, 0, 2};
 
 }  // namespace
 

@@ -38,11 +38,12 @@ struct Step {
     close,         ///< umount and mount
     fsck,          ///< umount, fsck, mount
     repair,        ///< what belongs to nothing is put there and repaired
+    stumble,       ///< transactions while many reads fail: taken back, in their middle
   };
   Kind kind;
   uint64_t seed;
 };
-inline constexpr unsigned step_kinds = 22;
+inline constexpr unsigned step_kinds = 23;
 std::string to_string(const Step& step);
 std::optional<Step> parse_step(const std::string& text);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "test/objectstore/tablestore/sim/base.h"
 
@@ -68,6 +69,23 @@ void Run::transaction(Step::Kind kind, Random& random)
   ++counts.taken_back;
   if (r != -ENOSPC || !options.full)
     expect_excuse("a transaction is refused: " + std::to_string(r));
+}
+
+void Run::stumble(Random& random)
+{
+  if (!options.errors || faulty)
+    return;
+  // Rows and data have to come from the disk.
+  engine_work("checkpoint", machine->engine().checkpoint());
+  machine->tablestore().flush_cache(nullptr);
+  const Faults before = machine->disk().set_faults({.read_error = 0.3});
+  const bool knew_of_faults = std::exchange(faulty, true);
+  unclean = true;
+  for (int n = 0; n < 6; ++n)
+    transaction(n % 2 ? Step::Kind::transaction : Step::Kind::collections, random);
+  machine->disk().set_faults(before);
+  faulty = knew_of_faults;
+  check_quiet();
 }
 
 void Run::check_quiet()
@@ -197,6 +215,7 @@ void Run::make(const Step& step, Random& random)
       rot(random);
     return;
   case Step::Kind::crash: return arm(random);
+  case Step::Kind::stumble: return stumble(random);
   case Step::Kind::close:
   case Step::Kind::fsck:
   case Step::Kind::repair:

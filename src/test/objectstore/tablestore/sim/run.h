@@ -29,6 +29,7 @@ class Run {
   // ---- steps (run.cc)
   void make(const Step& step, Random& random);
   void transaction(Step::Kind kind, Random& random);
+  void stumble(Random& random);
   void check_quiet();
   void background(const std::function<tablestore::Result<bool>()>& work, Random& random);
   void engine_work(const char* what, const tablestore::Status& status);
