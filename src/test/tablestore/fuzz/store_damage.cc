@@ -17,6 +17,8 @@ using sim::Machine;
 using sim::Op;
 
 constexpr uint64_t file_bytes_max = 64 << 20;
+// Most of the log and of a container is empty: half of the edits are made where something lies.
+constexpr uint64_t log_part_bytes = 96 << 10, container_part_bytes = 512 << 10;
 
 // --- stores
 
@@ -37,8 +39,8 @@ DamagedStore make_store(unsigned kind) {
       {Op::put_rows, 0, 3},    {Op::write_small, 0, 1}, {Op::write_medium, 2, 6},
       {Op::write_large, 1, 9}, {Op::count, 0, 5},       {Op::clone, 0, 0}};
   constexpr Machine::OpOnObject second[] = {
-      {Op::overwrite, 2, 7}, {Op::erase_rows, 0, 1}, {Op::truncate, 1, 20}, {Op::append, 0, 2},
-      {Op::put_rows, 0, 8},  {Op::remove, 2, 0},     {Op::count, 0, 6},     {Op::rename, 1, 0}};
+      {Op::overwrite, 2, 7}, {Op::erase_rows, 0, 1}, {Op::truncate, 1, 20}, {Op::rename, 1, 0},
+      {Op::put_rows, 0, 8},  {Op::remove, 2, 0},     {Op::count, 0, 6},     {Op::append, 0, 3}};
   DamagedStore store;
   Machine machine(Machine::format(), 7, sim::State(), 0);
   require(machine.open().ok(), "a new store opens");
@@ -93,14 +95,17 @@ class Editor {
   }
 
   void apply(const Edit& edit) {
-    EditedFile& f = file(edit.file % files_.size());
+    size_t index = edit.file % files_.size();
+    uint64_t offset = edit.offset;
+    if (edit.argument & 1) narrow(&index, &offset);
+    EditedFile& f = file(index);
     const auto kind = Edit::Kind(edit.kind % Edit::kinds);
     if (kind == Edit::Kind::mend) mend_ = true;
     if (kind == Edit::Kind::remove) f.removed = true;
     if (kind == Edit::Kind::extend)
       f.now.resize(std::min<uint64_t>(f.now.size() + edit.argument % 10000, file_bytes_max));
     if (f.now.empty()) return;
-    const uint64_t at = edit.offset % f.now.size();
+    const uint64_t at = offset % f.now.size();
     if (kind == Edit::Kind::truncate) f.now.resize(at);
     overwrite(kind, f.now, at, edit.argument);
   }
@@ -129,6 +134,17 @@ class Editor {
     const auto found = std::ranges::find(files_, path, &EditedFile::path);
     require(found != files_.end(), "a store has a label and a log");
     return file(size_t(found - files_.begin()));
+  }
+
+  void narrow(size_t* index, uint64_t* offset) const {
+    const std::string& path = files_[*index].path;
+    if (path.starts_with("containers/")) *offset %= container_part_bytes;
+    if (!path.starts_with("log/")) return;
+    const EngineOptions o = Machine::engine_options();
+    const uint64_t at = (store_.log_start.position + *offset % log_part_bytes) % o.log_bytes;
+    const std::string segment = "log/" + std::to_string(at / o.segment_bytes);
+    *index = size_t(std::ranges::find(files_, segment, &EditedFile::path) - files_.begin());
+    *offset = at % o.segment_bytes;
   }
 
   static void overwrite(Edit::Kind kind, std::string& bytes, uint64_t at, uint32_t argument) {
