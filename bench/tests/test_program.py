@@ -53,11 +53,11 @@ class Program(unittest.TestCase):
         for cell in WORKLOADS:
             for store in cell.stores:
                 with self.subTest(workload=cell.name, store=store):
-                    found = of_run(self.run_cell(cell, store))
-                    found.pop("run")
-                    self.assertTrue(found)
-                    for name, figures in found.items():
-                        self.assertGreater(figures.get("iops", 0), 0, name)
+                    phases = self.run_cell(cell, store)["phases"]
+                    self.assertTrue(phases)
+                    for phase in phases:
+                        # Of those that began: on a busy disk none may end in time.
+                        self.assertGreater(phase["latency_us"]["count"], 0, phase["name"])
 
     def test_a_killed_store_restarts(self) -> None:
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
