@@ -12,7 +12,8 @@ namespace tablestore::sim {
 
 // Single-threaded. Two kinds of crashes: the one that a step asks for ends a life, and the history
 // goes on with what was recovered. Side crashes are taken from the disk at moments on the way
-// there: what such a crash leaves is recovered, compared and thrown away.
+// there: what such a crash leaves is recovered, compared, sometimes used for a while and crashed
+// again, and thrown away.
 class Run {
  public:
   explicit Run(const HistoryOptions& options);
@@ -45,6 +46,7 @@ class Run {
   void count_crash(const Snapshot& at);
   void crash(const Snapshot& snapshot, Random random);
   void side_crashes(const Machine& before);
+  void live_on(Machine& machine, Random& random);
   Reopened recover(MachinePtr* machine, const Machine& before, const Snapshot& crashed,
                    const DiskImage& left, Random& random, bool may_crash,
                    std::optional<Snapshot>* again);

@@ -111,8 +111,29 @@ void Run::side_crashes(const Machine& before) {
     for (unsigned n = 0; n < fates_per_side; ++n) {
       MachinePtr machine;
       recover_at_last(&machine, before, side, side_random_);
+      if (side_random_() % 8 == 0) live_on(*machine, side_random_);
       result_.ios += machine->disk().ios();
     }
+}
+
+// What was recovered is used for a while, and crashes once more: what it believes of the disk must
+// be so.
+void Run::live_on(Machine& machine, Random& random) {
+  try {
+    for (uint64_t n = 1 + random() % 4; n > 0; --n) {
+      const OpOnObject o{Op(random() % op_kinds), uint32_t(random() % 6),
+                         uint32_t(random() % 100000)};
+      machine.transaction({&o, 1});
+      ++result_.transactions;
+      if (random() % 2) machine.stepper().commit();
+    }
+    machine.commit_all();
+  } catch (const Died& d) {
+    if (!machine.table_is_full()) throw Failure{"the engine died: " + d.why};
+  }
+  MachinePtr next;
+  recover_at_last(&next, machine, machine.snapshot(), random);
+  result_.ios += next->disk().ios();
 }
 
 // The machine dies at `snapshot`, and perhaps again while it recovers.
