@@ -313,8 +313,6 @@ Status SimDisk::finish(DiskImage::InodeId id, uint64_t op) {
     for (uint32_t b = first; b < first + blocks; ++b) damage_.insert({id, b});
   } else {
     image_.complete(id, op);
-    if (!damage_.empty())
-      for (uint32_t b = first; b < first + blocks; ++b) damage_.erase({id, b});
   }
   return {};
 }

@@ -56,7 +56,8 @@ class SimDisk : public Disk {
   bool is_full() const;
   // What no user of a disk may do (concurrent requests for one block); empty: none has.
   const std::string& misuse() const { return misuse_; }
-  // Blocks that do not hold what was written to them, by inode and block.
+  // Blocks that have not held what was written to them, by inode and block. Also those that were
+  // written anew since: a crash may have been before that.
   using Damage = std::set<std::pair<DiskImage::InodeId, uint32_t>>;
   const Damage& damage() const { return damage_; }
 
