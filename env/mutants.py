@@ -55,7 +55,7 @@ GROUP = "commit/commit_group.cc"
 
 MUTANTS = (
     mutant("skip_flush", "a group is acknowledged without a flush",
-           (GROUP, "  flush(parts_.log.file(lane_header_.position));\n", "")),
+           (GROUP, "  if (touched.empty()) flush(parts_.log.file(lane_header_.position));\n", "")),
     mutant("flush_too_early", "the flush is issued before log and data are written",
            (LANE, "  write_group(group);\n  flush_group();\n",
             "  flush_group();\n  write_group(group);\n")),

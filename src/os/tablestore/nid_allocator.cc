@@ -38,7 +38,11 @@ class NidAllocator::Raise : public Txn {
 };
 
 NidAllocator::NidAllocator(Engine& engine, uint64_t durable_max, std::function<void()> lane_step)
-  : engine(engine), lane_step(std::move(lane_step)), next(durable_max + 1), durable_max(durable_max), queued_max(durable_max)
+  : engine(engine),
+    lane_step(std::move(lane_step)),
+    next(durable_max + 1),
+    durable_max(durable_max),
+    queued_max(durable_max)
 {
 }
 

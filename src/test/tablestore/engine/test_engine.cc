@@ -1,6 +1,7 @@
 // The engine as its user sees it: commits, order, crashes, refusals.
 #include <atomic>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "engine_fixture.h"
@@ -149,7 +150,8 @@ TEST_F(EngineTest, OneFlushPerGroupOnceSpaceIsPrepared) {
   EXPECT_EQ(engine->counters().flushes - flushes, engine->counters().groups - groups);
 }
 
-TEST_F(EngineTest, AFirstTouchFlushesItsContainerToo) {
+// Which covers the log: it is the same disk's cache.
+TEST_F(EngineTest, AFirstTouchFlushesItsContainer) {
   options.prepare_bytes_per_second = 0;
   format();
   open();
@@ -157,8 +159,21 @@ TEST_F(EngineTest, AFirstTouchFlushesItsContainerToo) {
   write(*txn, 1, 0);
   commit(txn);
   EXPECT_GE(engine->counters().container_flushes, 1u);
-  EXPECT_EQ(engine->counters().flushes,
-            engine->counters().groups + engine->counters().container_flushes);
+  EXPECT_EQ(engine->counters().flushes, engine->counters().groups);
+}
+
+TEST_F(EngineTest, FirstTouchesOfSeveralContainersFlushEach) {
+  options.prepare_bytes_per_second = 0;
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  std::set<uint32_t> containers;
+  for (const Extent& e : write(*txn, (20 << 20) / block_bytes, 0).extents)
+    containers.insert(e.container);
+  ASSERT_GE(containers.size(), 3u);
+  commit(txn);
+  EXPECT_EQ(engine->counters().container_flushes, containers.size());
+  EXPECT_EQ(engine->counters().flushes, engine->counters().groups + containers.size() - 1);
 }
 
 TEST_F(EngineTest, FreedSlotsAreHandedOutAgain) {

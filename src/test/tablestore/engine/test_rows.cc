@@ -84,7 +84,8 @@ TEST(Rows, WhatRowWriterMakesIsSound) {
 }
 
 TEST(Rows, WhatItDoesNotMakeIsNot) {
-  const std::string not_counters = written([](RowWriter& w) { w.merge(Family::super, "k", "odd"); });
+  const std::string not_counters =
+      written([](RowWriter& w) { w.merge(Family::super, "k", "odd"); });
   const std::string no_merging =
       written([](RowWriter& w) { w.merge(Family::omap, "k", "12345678"); });
   const std::string backwards =

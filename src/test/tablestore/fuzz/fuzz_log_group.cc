@@ -1,7 +1,8 @@
 // One group of the log: its header, and the records behind its checksum.
 //
 //   input = how:u8 header:80 payload
-//   how: bit 0 leaves the magic, uuid and position as they are, bit 1 the length, bit 2 the checksum
+//   how: bit 0 leaves the magic, uuid and position as they are, bit 1 the length, bit 2 the
+//   checksum
 #include "os/tablestore/engine/format/log_group.h"
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/rows.h"

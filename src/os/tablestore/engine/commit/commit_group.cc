@@ -138,7 +138,7 @@ void CommitLane::write_group(std::span<const std::byte> group) {
 }
 
 // One flush covers log and data, but for data in extents that had not been written before: these
-// also need a flush of their own file, which makes the conversion durable.
+// need the flush to be one of their own file, which makes the conversion durable.
 void CommitLane::flush_group() {
   const auto start = std::chrono::steady_clock::now();
   std::vector<File*> touched;
@@ -156,7 +156,8 @@ void CommitLane::flush_group() {
     flush(*file);
     ++parts_.counters.container_flushes;
   }
-  flush(parts_.log.file(lane_header_.position));
+  // A container's flush empties the disk's cache as well, and the log is always written extents.
+  if (touched.empty()) flush(parts_.log.file(lane_header_.position));
   for (const auto& txn : lane_group_)
     for (const auto& w : txn->writes_)
       if (w->first_touch) {

@@ -79,8 +79,8 @@ class Containers {
   bool holds(const Extent& e) const {
     return uint64_t(e.block) + e.blocks <= container_blocks() && exists(e.container);
   }
-  // Verified nowhere: the caller checks checksums. Extents may be parts of slots. EIO where they are
-  // not there.
+  // Verified nowhere: the caller checks checksums. Extents may be parts of slots. EIO where they
+  // are not there.
   Status read(const Extent& extent, std::span<std::byte> out);
 
   // One bounded step of background work each; true where there was something to do. Paced by the

@@ -112,10 +112,11 @@ void UringWriteQueue::take_waiting() {
     size_t pieces = 0;
     do {
       WriteOp& op = *waiting_.front();
-      if (!run.empty() && (op.file != run.front()->file || op.offset != run.front()->offset + bytes ||
-                           bytes + iov_bytes(op.iov) > merged_bytes_max ||
-                           pieces + op.iov.size() > IOV_MAX))
-        break;
+      const bool neighbour = run.empty() || (op.file == run.front()->file &&
+                                             op.offset == run.front()->offset + bytes &&
+                                             bytes + iov_bytes(op.iov) <= merged_bytes_max &&
+                                             pieces + op.iov.size() <= IOV_MAX);
+      if (!neighbour) break;
       bytes += iov_bytes(op.iov);
       pieces += op.iov.size();
       run.push_back(&op);

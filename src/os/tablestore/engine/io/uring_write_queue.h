@@ -14,10 +14,10 @@
 
 namespace tablestore {
 
-// Owns the ring. It is the thread in reap() that hands requests to the kernel: the kernel tells of a
-// completion in the thread that has made the request, which had better be the one that waits for
-// it. At most `depth` requests are in the kernel's hands; the rest stays in `waiting_`, so that
-// submit() never waits, and neither the submission nor the completion ring can be full.
+// Owns the ring. The thread in reap() hands requests to the kernel, which tells of a completion in
+// the thread that has made the request: that had better be the one that waits for it. At most
+// `depth` requests are in the kernel's hands; the rest stays in `waiting_`, so that submit() never
+// waits, and neither the submission nor the completion ring can be full.
 //
 // Two locks, taken in this order:
 //   submit_mutex_   the submission ring, and the system call that hands it over: the thread in

@@ -29,8 +29,8 @@ class RowWriter {
   std::string& out_;
 };
 
-// Whether `rows` are `count` records as RowWriter makes them. RocksDB believes the batches that it is
-// given, so nothing else may reach it.
+// Whether `rows` are `count` records as RowWriter makes them. RocksDB believes the batches that it
+// is given, so nothing else may reach it.
 bool rows_are_sound(uint32_t count, std::string_view rows);
 
 // One RocksDB write batch made of the rows of many transactions.
