@@ -20,8 +20,8 @@ struct StoreSeams {
   /// thread would wait for the commit lane, the store makes the lane's steps. It may be destroyed
   /// while it is mounted, as the end of a process would.
   bool stepped = false;
-  /// Sees each transaction just before it is submitted.
-  std::function<void(const std::shared_ptr<const Txn>&)> on_submit;
+  /// Sees each transaction before it is begun.
+  std::function<void(const std::shared_ptr<const Txn>&)> on_queue;
 };
 
 }  // namespace tablestore

@@ -28,6 +28,8 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   const TxnScan scan = scan_transactions(tls, inline_bound_bytes);
 
   auto txc = std::make_shared<TxnContext>(static_cast<TxnListener*>(this));
+  if (seams.on_queue)
+    seams.on_queue(txc);
   txc->started_at = ceph::mono_clock::now();
   txc->osr = c->osr;
   txc->sequencer = c->osr.get();
@@ -181,8 +183,6 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
   for (const auto& c : locks->collections())
     c->last_change = mark;
   builder.omap().mark_changed(mark);
-  if (seams.on_submit)
-    seams.on_submit(txc);
   engine->submit(txc);
   return 0;
 }

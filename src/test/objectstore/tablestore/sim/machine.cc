@@ -129,7 +129,7 @@ void Machine::make_store()
       throw Died{"waits for space"};
     };
   };
-  seams.on_submit = [this](const std::shared_ptr<const Txn>& txn) {
+  seams.on_queue = [this](const std::shared_ptr<const Txn>& txn) {
     if (being_queued)
       being_queued->txn = txn;
   };
@@ -213,8 +213,8 @@ int Machine::queue(TransactionMaker& maker, const coll_t& through)
     for (const coll_t& cid : maker.made)
       handles.erase(cid);
     return r;
-  } catch (...) {
-    being_queued.reset();
+  } catch (...) {   // it died: what it has in flight may refer to the transaction until the end
+    cut_short = std::move(being_queued);
     throw;
   }
   being_queued.reset();

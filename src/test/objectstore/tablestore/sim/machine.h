@@ -142,6 +142,7 @@ class Machine {
   std::vector<RecordRef> submitted;
   std::map<coll_t, RecordRef> last_of;   ///< by the handle that it was queued through
   RecordRef being_queued;
+  RecordRef cut_short;   ///< of the transaction in which the store died
   std::set<Callback*> callbacks;   ///< not called yet, owned by whoever they wait at
   uint64_t acknowledged_lsn = 0;
   uint64_t eios = 0;
