@@ -191,8 +191,9 @@ Status Engine::Impl::open() {
   lane = std::make_unique<CommitLane>(
       CommitParts{*log, *table, *containers, *writes, in_flight, counters, options.reporter,
                   label.store_uuid},
-      CommitLimits{options.group_bytes_max, options.small_data_bytes}, recovered->head,
-      recovered->tail);
+      CommitLimits{std::min(options.group_bytes_max, log->capacity_bytes() / 4),
+                   options.small_data_bytes},
+      recovered->head, recovered->tail);
   checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
   lane->on_log_pressure([this](bool lane_waits) {
     checkpointer->request();

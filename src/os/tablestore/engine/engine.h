@@ -64,7 +64,8 @@ struct EngineOptions {
   std::string table_options;               // RocksDB option string, over ours
   uint64_t prepare_bytes_per_second = 200 << 20;
   uint64_t punch_bytes_per_second = 100 << 20;
-  uint64_t group_bytes_max = 4 << 20;      // rows of one group, but at least one transaction
+  uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
+                                           // most a quarter of the log
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use

@@ -276,6 +276,29 @@ TEST_F(EngineTest, TheLogIsRecycledManyTimesOver) {
     EXPECT_EQ(get(Family::data, "k" + std::to_string(i % 50)), value + std::to_string(i));
 }
 
+TEST_F(EngineTest, AGroupIsNotLargerThanTheLogAllows) {
+  options.log_bytes = 2 << 20;
+  options.segment_bytes = 1 << 20;
+  options.stepped = [] {};  // all that is submitted waits for one step
+  format();
+  open();
+  const std::string value(900000, 'v');
+  for (int i = 0; i < 4; ++i) {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "k" + std::to_string(i), value);
+    engine->submit(txn);
+  }
+  for (int i = 0; i < 20; ++i) {  // small ones share groups
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "s" + std::to_string(i), "v");
+    engine->submit(txn);
+  }
+  engine->drain();
+  EXPECT_EQ(engine->counters().groups, 5u);
+  crash_and_open();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(get(Family::data, "k" + std::to_string(i)), value);
+}
+
 TEST_F(EngineTest, CrashAfterCrashDoesNotFillTheLog) {
   format();
   open();

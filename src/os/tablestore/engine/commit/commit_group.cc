@@ -18,6 +18,10 @@ uint64_t ns_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+uint64_t CommitLane::record_bytes(const Txn& txn) {
+  return LogGroupBuilder::record_bytes(txn.rows_.size(), txn.writes_.size(), txn.frees_.size());
+}
+
 // `overtaken`: sequencers of transactions that were left in the queue so far.
 bool CommitLane::admissible(const Txn& txn, std::vector<const void*>* overtaken) const {
   if (std::ranges::find(*overtaken, txn.sequencer) != overtaken->end()) return false;
@@ -34,13 +38,15 @@ void CommitLane::take_group() {
   uint64_t bytes = 0;
   std::deque<std::shared_ptr<Txn>> left;
   std::lock_guard lock(mutex_);
-  while (!queue_.empty() && bytes < limits_.group_bytes_max) {
+  while (!queue_.empty()) {
     // Nothing passes a barrier, and a barrier passes nothing.
     if (queue_.front()->barrier && !left.empty()) break;
+    const uint64_t more = record_bytes(*queue_.front());
+    if (!lane_group_.empty() && bytes + more > limits_.group_bytes_max) break;
     std::shared_ptr<Txn> txn = std::move(queue_.front());
     queue_.pop_front();
     if (admissible(*txn, &overtaken)) {
-      bytes += txn->row_bytes();
+      bytes += more;
       lane_group_.push_back(std::move(txn));
     } else {
       left.push_back(std::move(txn));
@@ -52,9 +58,7 @@ void CommitLane::take_group() {
 
 std::span<const std::byte> CommitLane::build_group() {
   size_t payload = 0;
-  for (const auto& txn : lane_group_)
-    payload += LogGroupBuilder::record_bytes(txn->rows_.size(), txn->writes_.size(),
-                                             txn->frees_.size());
+  for (const auto& txn : lane_group_) payload += record_bytes(*txn);
   lane_builder_.begin(payload);
   uint64_t lsn = lane_head_.next_lsn;
   std::vector<LoggedWrite> writes;

@@ -37,7 +37,7 @@ struct CommitParts {
 };
 
 struct CommitLimits {
-  uint64_t group_bytes_max = 4 << 20;
+  uint64_t group_bytes_max = 4 << 20;     // of the log, but at least one transaction
   uint64_t small_data_bytes = 256 << 10;
   uint64_t posted_data_bytes = 64 << 10;  // left to the lane to hand over to the kernel
 };
@@ -92,6 +92,7 @@ class CommitLane {
   void run();
   bool wait_for_work(bool wait);
   void serve_capture();
+  static uint64_t record_bytes(const Txn& txn);
   void take_group();
   bool admissible(const Txn& txn, std::vector<const void*>* overtaken) const;
   std::span<const std::byte> build_group();
