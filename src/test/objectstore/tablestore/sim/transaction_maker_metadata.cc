@@ -83,8 +83,9 @@ void TransactionMaker::run_on_omap(Op op, Target& t)
     std::map<std::string, bufferlist> some;
     const bool many = op == Op::fill_log;
     for (uint64_t n = many ? 3 : 1 + t.below(6); n > 0; --n) {
-      const uint64_t length = many ? 30000 + t.below(100000) : t.below(200);
-      std::string name = key(t.below(keys));
+      const uint64_t length = many ? 30000 + t.below(60000) : t.below(200);
+      // Few large ones: a transaction with clones of several such objects has to fit the log.
+      std::string name = key(t.below(many ? 3 : keys));
       object.omap[name] = content(seed * 64 + writes++, length);
       some[name] = to_bl(object.omap[name]);
     }
