@@ -9,6 +9,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/statistics.h"
+#include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 
@@ -32,6 +33,31 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
   void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
 };
+
+// After an error RocksDB's background work sleeps for a second; where no time passes, neither does
+// that one.
+class SleeplessClock : public rocksdb::SystemClockWrapper {
+ public:
+  using rocksdb::SystemClockWrapper::SystemClockWrapper;
+  const char* Name() const override { return "SleeplessClock"; }
+  void SleepForMicroseconds(int) override {}
+};
+
+class SleeplessEnv : public rocksdb::EnvWrapper {
+ public:
+  explicit SleeplessEnv(std::unique_ptr<rocksdb::Env> env) : EnvWrapper(std::move(env)) {
+    file_system_ = target()->GetFileSystem();
+    system_clock_ = std::make_shared<SleeplessClock>(target()->GetSystemClock());
+  }
+  const char* Name() const override { return "SleeplessEnv"; }
+  void SleepForMicroseconds(int) override {}
+};
+
+std::unique_ptr<rocksdb::Env> make_env(Disk& disk, bool stepped) {
+  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk.table_fs());
+  if (!stepped) return env;
+  return std::make_unique<SleeplessEnv>(std::move(env));
+}
 
 rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   rocksdb::DBOptions o;
@@ -158,7 +184,7 @@ Table::~Table() {
 Status Table::format(Disk& disk, const TableOptions& options) {
   Table table;
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
-  table.env_ = rocksdb::NewCompositeEnv(disk.table_fs());
+  table.env_ = make_env(disk, options.stepped);
   table.cache_ = rocksdb::NewLRUCache(8 << 20);
   if (auto s = open_database(disk, options, true, table.cache_, table.env_.get(), &table.db_,
                              &table.handles_);
@@ -170,7 +196,7 @@ Status Table::format(Disk& disk, const TableOptions& options) {
 Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options) {
   std::unique_ptr<Table> table(new Table());
   table->stepped_ = options.stepped;
-  table->env_ = rocksdb::NewCompositeEnv(disk.table_fs());
+  table->env_ = make_env(disk, options.stepped);
   table->cache_ = rocksdb::NewLRUCache(options.cache_bytes);
   // RocksDB would make the directory before it finds that there is nothing in it.
   if (const std::string current = disk.table_path("table/CURRENT");
