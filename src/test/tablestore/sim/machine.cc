@@ -110,7 +110,8 @@ Status Machine::compact() {
 }
 
 void Machine::transaction(std::span<const OpOnObject> ops, bool abandon) {
-  auto txn = std::make_shared<SimTxn>(*this);
+  const auto txn = std::make_shared<SimTxn>(*this);
+  in_hand_ = txn;
   TransactionBuilder builder({*engine_, latest_, references_, next_content_, ""}, *txn,
                              txn->change);
   const uint32_t sequencer = ops[0].object % 2;

@@ -125,6 +125,7 @@ class Machine {
   State latest_;  // after all that was submitted, in the order of submission
   References references_;  // of latest_
   std::vector<std::shared_ptr<SimTxn>> submitted_;
+  std::shared_ptr<SimTxn> in_hand_;  // also when the disk failed meanwhile: its writes go on
   uint64_t acknowledged_lsn_ = 0;
   uint64_t damaged_reads_ = 0;
   static uint64_t next_content_;
