@@ -188,7 +188,9 @@ Run::Reopened Run::recover(MachinePtr* result, const Machine& before, const Snap
   Machine& machine = **result;
   const bool errors = faulty_ && options_.errors && random() % 2;
   if (errors)
-    machine.disk().set_faults({.read_error = 0.005, .flush_error = 0.02, .short_read = 0.005});
+    machine.disk().set_faults(random() % 2 ? Faults{.data_read_error = 0.2}
+                                           : Faults{.read_error = 0.005, .flush_error = 0.02,
+                                                    .short_read = 0.005});
   if (may_crash) {
     uint64_t in = 1 + random() % 30;
     machine.disk().watch([&machine, again, in](const DiskImage& now, const char* io) mutable {

@@ -40,7 +40,10 @@ class SimDisk::SimFile : public File {
   Status read(uint64_t offset, std::span<std::byte> out) override {
     require(offset % block_bytes == 0 && out.size() % block_bytes == 0, "aligned");
     std::lock_guard lock(disk_.mutex_);
-    if (disk_.happens(disk_.faults_.read_error)) return Status(EIO, path_ + ": read fails");
+    const double error =
+        std::max(disk_.faults_.read_error,
+                 path_.starts_with("containers/") ? disk_.faults_.data_read_error : 0);
+    if (disk_.happens(error)) return Status(EIO, path_ + ": read fails");
     if (offset + out.size() > view().size) return Status(EIO, path_ + " ends before");
     if (disk_.image_.in_flight(id_, offset, out.size()) && !disk_.process_ended_)
       disk_.misuse_ = path_ + ": a read of blocks that are being written";

@@ -16,6 +16,7 @@ namespace tablestore::sim {
 // Probabilities, each of one I/O.
 struct Faults {
   double read_error = 0;         // EIO
+  double data_read_error = 0;    // EIO, of containers
   double write_error = 0;        // EIO, and any part of it on the disk
   double flush_error = 0;        // EIO, and nothing flushed
   double lost_write = 0;         // reported as complete, never happens
