@@ -28,21 +28,22 @@ uint64_t onode_memory_bytes(const Onode& onode)
 
 OnodeCache::OnodeCache(uint64_t bytes_max) : shard_bytes_max(bytes_max / shard_count) {}
 
-OnodeCache::Shard& OnodeCache::shard_of(std::string_view key)
+// By other bits of the hash than the buckets of a shard.
+OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid)
 {
-  return shards[std::hash<std::string_view>{}(key) % shard_count];
+  return shards[(std::hash<ghobject_t>{}(oid) >> 20) % shard_count];
 }
 
-OnodeRef OnodeCache::get(std::string_view key)
+OnodeRef OnodeCache::get(const ghobject_t& oid)
 {
-  Shard& shard = shard_of(key);
+  Shard& shard = shard_of(oid);
   std::lock_guard l{shard.mutex};
-  auto p = shard.entries.find(key);
+  auto p = shard.entries.find(&oid);
   if (p == shard.entries.end()) {
-    counted.misses.fetch_add(1, std::memory_order_relaxed);
+    ++shard.counted.misses;
     return nullptr;
   }
-  counted.hits.fetch_add(1, std::memory_order_relaxed);
+  ++shard.counted.hits;
   shard.lru.splice(shard.lru.begin(), shard.lru, p->second.position);
   return p->second.onode;
 }
@@ -51,9 +52,9 @@ OnodeRef OnodeCache::add(OnodeRef onode)
 {
   const uint64_t bytes = onode_memory_bytes(*onode);
   std::list<OnodeRef> dropped;  // destroyed after the mutex is released
-  Shard& shard = shard_of(onode->key);
+  Shard& shard = shard_of(onode->oid);
   std::lock_guard l{shard.mutex};
-  auto [p, added] = shard.entries.try_emplace(onode->key);
+  auto [p, added] = shard.entries.try_emplace(&onode->oid);
   Entry& entry = p->second;
   if (!added)
     return entry.onode;
@@ -69,9 +70,9 @@ OnodeRef OnodeCache::add(OnodeRef onode)
 void OnodeCache::update_size(const OnodeRef& onode)
 {
   const uint64_t bytes = onode_memory_bytes(*onode);
-  Shard& shard = shard_of(onode->key);
+  Shard& shard = shard_of(onode->oid);
   std::lock_guard l{shard.mutex};
-  auto p = shard.entries.find(onode->key);
+  auto p = shard.entries.find(&onode->oid);
   if (p == shard.entries.end())
     return;
   shard.bytes += bytes - p->second.bytes;
@@ -92,7 +93,7 @@ void OnodeCache::trim(Shard& shard, uint64_t bytes_max, size_t looks,
     shard.bytes -= entry->bytes;
     shard.lru.pop_back();
     dropped.push_back(std::move(onode));
-    shard.entries.erase(std::string_view(dropped.back()->key));
+    shard.entries.erase(&dropped.back()->oid);
   }
 }
 
@@ -123,6 +124,17 @@ uint64_t OnodeCache::bytes() const
     bytes += shard.bytes;
   }
   return bytes;
+}
+
+OnodeCache::Usage OnodeCache::usage() const
+{
+  Usage sum;
+  for (const Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    sum.hits += shard.counted.hits;
+    sum.misses += shard.counted.misses;
+  }
+  return sum;
 }
 
 uint64_t OnodeCache::count() const

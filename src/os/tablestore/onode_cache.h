@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <list>
-#include <string_view>
 #include <unordered_map>
 
 #include "common/ceph_mutex.h"
@@ -13,20 +12,20 @@
 
 namespace tablestore {
 
-/// All onodes in memory, by the key of their row, so that split and merge move nothing. One key has
-/// at most one Onode at a time; one that does not exist (exists == false) stands for "no such
-/// object".
+/// All onodes in memory, of all collections together, so that split and merge move nothing. An
+/// object has at most one Onode at a time; one that does not exist (exists == false) stands for "no
+/// such object".
 ///
 /// An onode stays while somebody holds a reference or a transaction that changed it is not yet
 /// applied; of the others the least recently used go first when the budget is exceeded.
 ///
-/// Thread-safe: sharded by key, one mutex a shard. The contents of an onode are not guarded here.
+/// Thread-safe: sharded by the object's hash, one mutex a shard. The contents of an onode are not guarded here.
 class OnodeCache {
  public:
   explicit OnodeCache(uint64_t bytes_max);
 
   /// Null where it is not in memory.
-  OnodeRef get(std::string_view key);
+  OnodeRef get(const ghobject_t& oid);
   /// Adds; where somebody else was faster, returns theirs.
   OnodeRef add(OnodeRef onode);
   /// Tells its size anew, after it was loaded or changed; the caller holds its collection's lock.
@@ -39,10 +38,10 @@ class OnodeCache {
   uint64_t count() const;
 
   struct Usage {
-    std::atomic<uint64_t> hits{0};
-    std::atomic<uint64_t> misses{0};
+    uint64_t hits = 0;
+    uint64_t misses = 0;
   };
-  const Usage& usage() const { return counted; }
+  Usage usage() const;
 
  private:
   static constexpr size_t shard_count = 16;
@@ -51,20 +50,26 @@ class OnodeCache {
     uint64_t bytes = 0;
     std::list<Entry*>::iterator position;
   };
-  struct Shard {
+  struct Hash {
+    size_t operator()(const ghobject_t* oid) const { return std::hash<ghobject_t>{}(*oid); }
+  };
+  struct Equal {
+    bool operator()(const ghobject_t* a, const ghobject_t* b) const { return *a == *b; }
+  };
+  struct alignas(64) Shard {
     mutable ceph::mutex mutex = ceph::make_mutex("TableStore::OnodeCache::mutex");
-    std::unordered_map<std::string_view, Entry> entries;  ///< the view is of the onode's own key
-    std::list<Entry*> lru;                                ///< front = used last
+    std::unordered_map<const ghobject_t*, Entry, Hash, Equal> entries;  ///< by the onode's own oid
+    std::list<Entry*> lru;                                              ///< front = used last
     uint64_t bytes = 0;
+    Usage counted;
   };
 
-  Shard& shard_of(std::string_view key);
+  Shard& shard_of(const ghobject_t& oid);
   /// Drops what exceeds `bytes_max`; looks at no more than `looks` entries.
   void trim(Shard& shard, uint64_t bytes_max, size_t looks, std::list<OnodeRef>& dropped);
 
   std::array<Shard, shard_count> shards;
   std::atomic<uint64_t> shard_bytes_max;
-  Usage counted;
 };
 
 /// About what an onode takes in memory with all its segments loaded.

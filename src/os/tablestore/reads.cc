@@ -20,10 +20,10 @@ using namespace tablestore;
 
 int TableStore::load_onode(const Collection& c, const ghobject_t& oid, OnodeRef* out)
 {
-  const std::string key = onode_key(oid);
-  if ((*out = onodes->get(key)))
+  if ((*out = onodes->get(oid)))
     return 0;
   const auto started_at = ceph::mono_clock::now();
+  std::string key = onode_key(oid);
   std::string value;
   auto found = engine->get(Family::object, key, &value);
   if (!found.ok()) {
@@ -32,7 +32,7 @@ int TableStore::load_onode(const Collection& c, const ghobject_t& oid, OnodeRef*
   }
   auto o = std::make_shared<Onode>();
   o->oid = oid;
-  o->key = key;
+  o->key = std::move(key);
   if (*found) {
     try {
       bufferlist bl;

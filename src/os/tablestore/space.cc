@@ -76,8 +76,9 @@ void TableStore::refresh_perf_counters()
   copy_engine_counters(engine->counters(), *logger);
   logger->set(l_tablestore_onodes, onodes->count());
   logger->set(l_tablestore_onode_bytes, onodes->bytes());
-  logger->set(l_tablestore_onode_hits, onodes->usage().hits);
-  logger->set(l_tablestore_onode_misses, onodes->usage().misses);
+  const OnodeCache::Usage lookups = onodes->usage();
+  logger->set(l_tablestore_onode_hits, lookups.hits);
+  logger->set(l_tablestore_onode_misses, lookups.misses);
   logger->set(l_tablestore_data_cache_bytes, data_cache->bytes());
   const PoolStats sum = pools->sum();
   logger->set(l_tablestore_allocated, sum[PoolStats::allocated_bytes]);

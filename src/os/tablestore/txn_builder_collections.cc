@@ -122,11 +122,11 @@ int TxnBuilder::check_empty(Collection& c)
   for (const auto& [first, last] : {std::pair(temp_low, temp_end), std::pair(low, end)}) {
     auto it = store.engine->iterate(Family::object, first, last);
     for (it->seek(first); it->valid(); it->next()) {
-      const OnodeRef o = store.onodes->get(it->key());
+      ghobject_t oid;
+      const bool known = decode_onode_key(it->key(), &oid);
+      const OnodeRef o = known ? store.onodes->get(oid) : nullptr;
       if (o && !o->exists)
         continue;
-      ghobject_t oid;
-      decode_onode_key(it->key(), &oid);
       derr << c.cid << " is not empty: " << oid << dendl;
       return -ENOTEMPTY;
     }

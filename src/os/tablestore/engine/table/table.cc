@@ -100,6 +100,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   o.level_compaction_dynamic_level_bytes = true;
   o.level0_file_num_compaction_trigger = 4;
   o.max_bytes_for_level_base = 4 * options.memtable_bytes;
+  // Looks for what is not there (a new object's name) end at the filter, also in a memtable.
+  if (family == Family::object) {
+    o.memtable_whole_key_filtering = true;
+    o.memtable_prefix_bloom_size_ratio = 0.02;
+  }
   if (options.stepped) {
     o.disable_auto_compactions = true;
     o.arena_block_size = 32 << 10;
