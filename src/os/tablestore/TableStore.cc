@@ -85,6 +85,7 @@ EngineOptions TableStore::engine_options()
 {
   EngineOptions engine_options = options.engine_options();
   engine_options.reporter = make_reporter();
+  engine_options.group_durable = [this] { group_durable(); };
   if (seams.stepped)
     engine_options.stepped = [] {};
   if (seams.engine_options)

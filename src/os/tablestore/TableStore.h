@@ -230,10 +230,11 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   int reserve_space(tablestore::TxnContext& txc, uint64_t bytes, ThreadPool::TPHandle* handle);
   int build_and_submit(Collection& ch, const std::shared_ptr<tablestore::TxnContext>& txc,
                        std::vector<Transaction>& tls, const tablestore::TxnScan& scan);
-  void queue_callbacks(tablestore::OpSequencer& osr, std::list<Context*>& contexts);
+  void queue_callbacks(ContextQueue* queue, std::list<Context*>& contexts);
   [[noreturn]] void fail(int r, const std::string& what);
   void txn_durable(tablestore::TxnContext& txc) override;
   void txn_applied(tablestore::TxnContext& txc) override;
+  void group_durable();
 
   const tablestore::StoreSeams seams;
   tablestore::StoreOptions options;
@@ -265,6 +266,13 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   Throttle throttle_bytes;
   Throttle throttle_ops;
   Finisher finisher;
+
+  /// Of the group whose transactions the commit lane declares durable; the lane's own.
+  struct {
+    std::vector<std::pair<ContextQueue*, std::list<Context*>>> callbacks;   ///< null: the finisher
+    uint64_t bytes = 0;
+    uint64_t ops = 0;
+  } durable_group;
 
   /// Once a second: caches to their size, counters.
   std::thread ticker;

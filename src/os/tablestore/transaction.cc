@@ -59,7 +59,7 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   for (Context* context : on_applied_sync)
     context->complete(0);
   if (!on_applied.empty())
-    queue_callbacks(*c->osr, on_applied);
+    queue_callbacks(c->osr->commit_queue, on_applied);
   logger->inc(l_tablestore_txc);
   logger->inc(l_tablestore_txc_ops, scan.ops);
   logger->inc(l_tablestore_write_bytes, scan.written_bytes);
@@ -189,9 +189,9 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
 
 // ---- the commit lane
 
-void TableStore::queue_callbacks(OpSequencer& osr, std::list<Context*>& contexts)
+void TableStore::queue_callbacks(ContextQueue* queue, std::list<Context*>& contexts)
 {
-  if (ContextQueue* queue = osr.commit_queue)
+  if (queue)
     queue->queue(contexts);
   else
     finisher.queue(contexts);
@@ -201,9 +201,26 @@ void TableStore::txn_durable(TxnContext& txc)
 {
   logger->tinc(l_tablestore_txc_commit_lat, ceph::mono_clock::now() - txc.started_at);
   std::list<Context*> contexts = txc.osr->note_durable(txc);
-  if (!contexts.empty())
-    queue_callbacks(*txc.osr, contexts);
-  unthrottle(txc);
+  durable_group.bytes += txc.throttled_bytes;
+  durable_group.ops += txc.throttled_ops;
+  if (contexts.empty())
+    return;
+  ContextQueue* queue = txc.osr->commit_queue;
+  auto& queues = durable_group.callbacks;
+  auto p = std::find_if(queues.begin(), queues.end(), [&](auto& q) { return q.first == queue; });
+  if (p == queues.end())
+    p = queues.emplace(queues.end(), queue, std::list<Context*>());
+  p->second.splice(p->second.end(), contexts);
+}
+
+/// One wake-up for each of the OSD's shards, not for each of its transactions.
+void TableStore::group_durable()
+{
+  for (auto& [queue, contexts] : durable_group.callbacks)
+    queue_callbacks(queue, contexts);
+  durable_group.callbacks.clear();
+  throttle_bytes.put(std::exchange(durable_group.bytes, 0));
+  throttle_ops.put(std::exchange(durable_group.ops, 0));
 }
 
 void TableStore::txn_applied(TxnContext& txc)

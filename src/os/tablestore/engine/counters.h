@@ -25,6 +25,8 @@ struct Counters {
   Count group_ns{0};            // sum over groups: from taking the group to durable
   Count flush_ns{0};            // sum over flushes
   Count apply_ns{0};            // sum over groups: table write
+  Count gathers{0};             // times that a group waited a moment for more transactions
+  Count gathers_in_vain{0};     // and not as many came as were expected
   Count log_full_waits{0};      // times that the lane waited for a checkpoint
   // reads
   Count reads{0};
@@ -58,6 +60,8 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"group_ns", &Counters::group_ns},
     {"flush_ns", &Counters::flush_ns},
     {"apply_ns", &Counters::apply_ns},
+    {"gathers", &Counters::gathers},
+    {"gathers_in_vain", &Counters::gathers_in_vain},
     {"log_full_waits", &Counters::log_full_waits},
     {"reads", &Counters::reads},
     {"read_bytes", &Counters::read_bytes},

@@ -190,9 +190,9 @@ Status Engine::Impl::open() {
   writes = disk.make_write_queue();
   lane = std::make_unique<CommitLane>(
       CommitParts{*log, *table, *containers, *writes, in_flight, counters, options.reporter,
-                  label.store_uuid},
+                  options.group_durable, label.store_uuid},
       CommitLimits{std::min(options.group_bytes_max, log->capacity_bytes() / 4),
-                   options.small_data_bytes},
+                   options.gather_percent, options.small_data_bytes},
       recovered->head, recovered->tail);
   checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
   lane->on_log_pressure([this](bool lane_waits) {
@@ -213,7 +213,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   if (impl->options.stepped) {
     impl->lane->start_stepped(impl->options.stepped);
   } else {
-    impl->lane->start();
+    impl->lane->start(disk.make_write_queue());
     impl->checkpointer->start();
     impl->background->start();
   }
@@ -394,7 +394,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   std::vector<std::pair<std::string, uint64_t>> all;
   for (const auto& [name, member] : counter_names)
     all.emplace_back(name, (impl_->counters.*member).load());
-  all.emplace_back("write_requests", impl_->writes->requests());
+  all.emplace_back("write_requests", impl_->lane->write_requests());
   all.emplace_back("log_used_bytes", impl_->lane->log_used_bytes());
   all.emplace_back("log_capacity_bytes", impl_->log->capacity_bytes());
   all.emplace_back("pending_free_bytes", impl_->lane->pending_free_bytes());

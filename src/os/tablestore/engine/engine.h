@@ -66,6 +66,8 @@ struct EngineOptions {
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
                                            // most a quarter of the log
+  uint64_t gather_percent = 12;            // of a flush's time: how long a group waits for as many
+                                           // transactions as were under way before; 0: never
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
@@ -73,6 +75,9 @@ struct EngineOptions {
   // Set: the engine has no threads. Who opened it makes its steps (engine/stepping.h) and calls it
   // from one thread only; where a thread of the engine would wait for better times, it calls this.
   std::function<void()> stepped;
+  // Called in the lane after durable() of the last transaction of each group: what those collected
+  // can be handed on here, all at once.
+  std::function<void()> group_durable = [] {};
   Reporter reporter;
 };
 

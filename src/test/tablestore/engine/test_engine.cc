@@ -299,6 +299,64 @@ TEST_F(EngineTest, AGroupIsNotLargerThanTheLogAllows) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(get(Family::data, "k" + std::to_string(i)), value);
 }
 
+// Eight clients, each of which has the next transaction when the one before is durable: one flush
+// serves all eight. Without waiting for each other they would make two teams that take turns.
+TEST_F(EngineTest, WhoeverWasJustServedIsWaitedFor) {
+  options.gather_percent = 100000;  // also on a machine that does much else
+  format();
+  open();
+  class Again : public Txn {
+   public:
+    Again(Engine& engine, int left) : engine_(engine), left_(left) {}
+    void applied() noexcept override {
+      if (left_ == 0) return;
+      auto next = std::make_shared<Again>(engine_, left_ - 1);
+      next->put(Family::object, "k", std::to_string(left_));
+      engine_.submit(next);
+    }
+
+   private:
+    Engine& engine_;
+    const int left_;
+  };
+  for (int client = 0; client < 8; ++client) engine->submit(std::make_shared<Again>(*engine, 50));
+  while (engine->counters().transactions < 8 * 51)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  engine->drain();
+  EXPECT_LT(engine->counters().groups, 60u);
+  EXPECT_GT(engine->counters().gathers, 0u);
+}
+
+// More data than the lane takes along itself, from several threads, abandoned and in flight at a
+// crash.
+TEST_F(EngineTest, MuchDataIsWrittenBesideTheLane) {
+  format();
+  open();
+  std::vector<Written> kept(4);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([this, t, &kept] {
+      for (int i = 0; i < 10; ++i) {
+        auto txn = std::make_shared<Txn>();
+        kept[t] = write(*txn, 300, uint64_t(t * 100 + i));
+        if (i < 9)
+          for (const Extent& e : kept[t].extents) txn->free(e);
+        engine->submit(txn);
+        Txn given_up;
+        write(given_up, 200, 7);
+        engine->abandon(given_up);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  engine->drain();
+  EXPECT_EQ(owned(*engine), 4u * 300);
+  auto unfinished = std::make_shared<Txn>();
+  write(*unfinished, 500, 1);
+  engine->submit(unfinished);
+  crash_and_open();
+  for (int t = 0; t < 4; ++t) expect_data(kept[t].extents, uint64_t(t * 100 + 9));
+}
+
 TEST_F(EngineTest, CrashAfterCrashDoesNotFillTheLog) {
   format();
   open();

@@ -5,6 +5,7 @@
 
 #include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/rows.h"
+#include "os/tablestore/engine/thread.h"
 
 namespace tablestore {
 
@@ -18,6 +19,7 @@ constexpr uint64_t batch_bytes_max = 4 << 20;
 
 void Applier::start() {
   thread_ = std::thread([this] {
+    name_thread("ts_apply");
     while (step(true)) {
     }
   });

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "os/tablestore/engine/thread.h"
+
 namespace tablestore {
 
 Checkpointer::Checkpointer(CommitLane& lane, Table& table, Counters& counters,
@@ -18,7 +20,10 @@ Checkpointer::~Checkpointer() {
 }
 
 void Checkpointer::start() {
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    name_thread("ts_checkpoint");
+    run();
+  });
 }
 
 void Checkpointer::request() {

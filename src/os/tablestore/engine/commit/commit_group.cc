@@ -168,7 +168,9 @@ void CommitLane::flush_group() {
         parts_.containers.allocator().mark_written(w->run);
         parts_.counters.first_touch_bytes += w->run.length_bytes();
       }
-  parts_.counters.flush_ns += ns_since(start);
+  const std::chrono::nanoseconds took(ns_since(start));
+  lane_flush_time_ = lane_flush_time_.count() ? (7 * lane_flush_time_ + took) / 8 : took;
+  parts_.counters.flush_ns += uint64_t(took.count());
 }
 
 void CommitLane::make_durable() {
@@ -190,6 +192,7 @@ void CommitLane::make_durable() {
   {
     std::lock_guard lock(mutex_);
     head_position_ += lane_header_.total_bytes();
+    lane_expected_ = lane_group_.size() + queue_.size();
   }
   lane_head_.position += lane_header_.total_bytes();
   lane_head_.next_lsn += lane_group_.size();
@@ -200,6 +203,7 @@ void CommitLane::make_durable() {
   parts_.counters.transactions += lane_group_.size();
   parts_.counters.group_ns += ns_since(lane_group_start_);
   for (const auto& txn : lane_group_) txn->durable();
+  parts_.group_durable();
 }
 
 // I3, I4: a slot may be written again only when recovery will not judge by its old content, that

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "os/tablestore/engine/commit/data_write.h"
-#include "os/tablestore/engine/commit/thread_latency.h"
+#include "os/tablestore/engine/thread.h"
 
 namespace tablestore {
 
@@ -14,6 +14,8 @@ struct CommitLane::Capture {
 };
 
 namespace {
+
+constexpr auto gather_min = std::chrono::microseconds(20);  // below it sleeping costs more
 
 // A transaction of nothing, to wait for.
 class Marker : public Txn {
@@ -65,12 +67,15 @@ void CommitLane::stop() {
 
 CommitLane::~CommitLane() {
   stop();
+  bulk_.reset();
   while (writes_in_flight_ > 0) parts_.writes.reap(true);
 }
 
-void CommitLane::start() {
+void CommitLane::start(std::unique_ptr<WriteQueue> bulk_writes) {
   applier_.start();
+  bulk_ = std::make_unique<BulkWriter>(std::move(bulk_writes), [this] { parts_.writes.wake(); });
   thread_ = std::thread([this] {
+    name_thread("ts_commit");
     wake_up_soon();
     run();
   });
@@ -106,6 +111,8 @@ void CommitLane::start_writes(Txn& txn, size_t first) {
   parts_.counters.data_writes += ops.size();
   if (txn.data_bytes_ <= std::min(limits_.posted_data_bytes, limits_.small_data_bytes))
     parts_.writes.post(ops);
+  else if (bulk_)
+    bulk_->submit(ops);
   else
     parts_.writes.submit(ops);
 }
@@ -130,7 +137,7 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(txn));
     wake = lane_blocked_in_reap_;
-    work_.notify_one();
+    if (queue_.size() >= gathered_) work_.notify_one();
   }
   if (wake) parts_.writes.wake();
 }
@@ -199,6 +206,25 @@ uint64_t CommitLane::log_used_bytes() const {
   return head_position_ - tail_;
 }
 
+uint64_t CommitLane::write_requests() const {
+  return parts_.writes.requests() + (bulk_ ? bulk_->requests() : 0);
+}
+
+// Whoever was just told that a transaction is durable has, very likely, another one in a moment. A
+// flush that waits for these, a small part of its own time, serves twice as many; otherwise the
+// first to come takes the next flush alone, and all others wait for its end.
+void CommitLane::gather() {
+  std::unique_lock lock(mutex_);
+  const auto limit = lane_flush_time_ * limits_.gather_percent / 100;
+  if (stepped_wait_ || queue_.empty() || queue_.size() >= lane_expected_ || limit < gather_min)
+    return;
+  ++parts_.counters.gathers;
+  gathered_ = lane_expected_;
+  const auto enough = [this] { return stopping_ || capture_ || queue_.size() >= gathered_; };
+  if (!work_.wait_for(lock, limit, enough)) ++parts_.counters.gathers_in_vain;
+  gathered_ = 0;
+}
+
 // False: nothing to do (or to stop).
 bool CommitLane::wait_for_work(bool wait) {
   std::unique_lock lock(mutex_);
@@ -216,6 +242,7 @@ bool CommitLane::step(bool wait) {
   }
   serve_capture();
   finish_discards();
+  gather();
   take_group();
   if (lane_group_.empty()) {
     bool something_left;

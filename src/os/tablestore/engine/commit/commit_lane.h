@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "os/tablestore/engine/commit/applier.h"
+#include "os/tablestore/engine/commit/bulk_writer.h"
 #include "os/tablestore/engine/commit/in_flight.h"
 #include "os/tablestore/engine/container/containers.h"
 #include "os/tablestore/engine/engine.h"
@@ -33,11 +34,13 @@ struct CommitParts {
   InFlightWrites& in_flight;
   Counters& counters;
   const Reporter& reporter;
+  const std::function<void()>& group_durable;
   StoreUuid store_uuid;
 };
 
 struct CommitLimits {
   uint64_t group_bytes_max = 4 << 20;     // of the log, but at least one transaction
+  uint64_t gather_percent = 12;
   uint64_t small_data_bytes = 256 << 10;
   uint64_t posted_data_bytes = 64 << 10;  // left to the lane to hand over to the kernel
 };
@@ -53,7 +56,7 @@ class CommitLane {
   // As a crash: what is queued is dropped; waits only for I/O that is in flight.
   ~CommitLane();
 
-  void start();  // the threads, its own and the applier's
+  void start(std::unique_ptr<WriteQueue> bulk_writes);  // the threads
   // Instead: no threads. Whoever waits for the lane makes its steps; where the lane itself would
   // wait, it calls `wait`.
   void start_stepped(std::function<void()> wait);
@@ -79,6 +82,7 @@ class CommitLane {
   void recycle(uint64_t position);
 
   uint64_t log_used_bytes() const;
+  uint64_t write_requests() const;  // handed to the kernel, of data and log
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
 
@@ -91,6 +95,7 @@ class CommitLane {
   struct Capture;
   void run();
   bool wait_for_work(bool wait);
+  void gather();
   void serve_capture();
   static uint64_t record_bytes(const Txn& txn);
   void take_group();
@@ -121,6 +126,7 @@ class CommitLane {
   std::shared_ptr<Capture> capture_;  // asked for
   uint64_t tail_;            // position of the first group that recovery needs
   uint64_t head_position_;   // copy of lane_head_.position
+  uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
   bool lane_blocked_in_reap_ = false;
 
@@ -135,6 +141,8 @@ class CommitLane {
   LogGroupHeader lane_header_;
   uint64_t lane_log_writes_pending_ = 0;
   std::chrono::steady_clock::time_point lane_group_start_;
+  std::chrono::nanoseconds lane_flush_time_{0};  // a running mean
+  uint64_t lane_expected_ = 0;  // transactions that were under way when the last group ended
   struct PendingFrees {
     uint64_t last_lsn;
     std::vector<Extent> extents;
@@ -142,6 +150,7 @@ class CommitLane {
   std::deque<PendingFrees> lane_pending_frees_;
 
   Applier applier_;
+  std::unique_ptr<BulkWriter> bulk_;  // null: there are no threads
   std::thread thread_;
 };
 

@@ -1,7 +1,10 @@
-// What the commit lane asks of the kernel's scheduler.
+// What the engine's threads ask of the kernel.
 #pragma once
 
 namespace tablestore {
+
+// As `top -H` and `perf` show the calling thread; at most 15 characters.
+void name_thread(const char* name);
 
 // For the calling thread, one that sleeps most of the time and for which others wait: once it is
 // runnable, it soon runs, also where other threads keep all cores busy. It gets no larger share of
@@ -9,7 +12,8 @@ namespace tablestore {
 //
 // Linux 6.12 and later grant an ordinary thread a time slice of its own (sched_setattr(2)), and one
 // with a short slice goes before one with a long slice (EEVDF). No privilege is needed; an older
-// kernel, or a container that forbids the call, changes nothing.
+// kernel, or a container that forbids the call, changes nothing. Waits with a time limit end on
+// time, too, not up to 50 us later (PR_SET_TIMERSLACK).
 void wake_up_soon();
 
 }  // namespace tablestore

@@ -1,5 +1,7 @@
-#include "os/tablestore/engine/commit/thread_latency.h"
+#include "os/tablestore/engine/thread.h"
 
+#include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,7 +28,10 @@ constexpr uint64_t shortest_slice_ns = 100'000;
 
 }  // namespace
 
+void name_thread(const char* name) { ::pthread_setname_np(::pthread_self(), name); }
+
 void wake_up_soon() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // ns
   SchedAttr attr;
   if (::syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0) return;
   if (attr.policy != 0) return;  // the operator has chosen something else

@@ -1,0 +1,42 @@
+// Much data goes to the disk without the commit lane: who waits for a flush hands nothing to the
+// kernel meanwhile, and the disk would have nothing to do.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "os/tablestore/engine/io/disk.h"
+
+namespace tablestore {
+
+// Owns a queue of writes and a thread that starts and completes them; their `done` runs there.
+// submit() from any thread.
+class BulkWriter {
+ public:
+  // `progress` is called in the thread after some have completed.
+  BulkWriter(std::unique_ptr<WriteQueue> writes, std::function<void()> progress);
+  // When all that was submitted has completed.
+  ~BulkWriter();
+  BulkWriter(const BulkWriter&) = delete;
+  BulkWriter& operator=(const BulkWriter&) = delete;
+
+  void submit(std::span<WriteOp* const> ops);
+  uint64_t requests() const { return writes_->requests(); }
+
+ private:
+  void run();
+
+  const std::unique_ptr<WriteQueue> writes_;
+  const std::function<void()> progress_;
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable work_;
+  uint64_t pending_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all others
+};
+
+}  // namespace tablestore
