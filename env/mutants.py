@@ -152,6 +152,13 @@ MUTANTS = (
     mutant("new_name_not_synced", "a new container is used before its name is durable",
            ("container/container_files.cc",
             "  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));\n", "")),
+    mutant("reclassed_name_not_synced", "a renamed container is used before its name is durable",
+           ("container/container_files.cc",
+            "    Status s = disk_.sync_dir(class_dir(to_class));\n"
+            "    if (s.ok()) s = disk_.sync_dir(class_dir(from_class));\n", "    Status s;\n")),
+    mutant("reclassed_counts_as_written", "of a renamed container all blocks count as written",
+           ("container/allocator.cc", "  BlockBitmap unwritten = take_out(old);\n",
+            "  take_out(old);\n  BlockBitmap unwritten(old.blocks);\n")),
     mutant("punched_stays_written", "a punched block counts as written",
            ("container/container_state.cc", "  unwritten_.set(first, count);\n", "")),
     mutant("append_to_manifest", "changes of the table's files are appended to its MANIFEST",

@@ -39,6 +39,7 @@ struct Counters {
   Count punched_bytes{0};
   Count containers_created{0};
   Count containers_removed{0};
+  Count containers_reclassed{0};  // given to another class
   Count first_touch_bytes{0};   // data written to extents that were not prepared
   // the last open
   Count recovery_ns{0};
@@ -72,6 +73,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"punched_bytes", &Counters::punched_bytes},
     {"containers_created", &Counters::containers_created},
     {"containers_removed", &Counters::containers_removed},
+    {"containers_reclassed", &Counters::containers_reclassed},
     {"first_touch_bytes", &Counters::first_touch_bytes},
     {"recovery_ns", &Counters::recovery_ns},
     {"recovered_groups", &Counters::recovered_groups},

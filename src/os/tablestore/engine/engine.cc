@@ -76,7 +76,36 @@ ContainerOptions container_options(const EngineOptions& o, const Label& label,
   c.punch_bytes_per_second = o.punch_bytes_per_second;
   c.prepare_ahead_bytes = o.prepare_ahead_bytes;
   c.quiet_steps = o.quiet_steps;
+  c.provision_bytes = o.provision_bytes;
   return c;
+}
+
+// mkfs's part of provision_bytes: at most what containers may ever take.
+Status provision(Disk& disk, const EngineOptions& o, const Label& label) {
+  auto space = disk.space();
+  if (!space.ok()) return space.status();
+  const ContainerOptions limits = container_options(o, label, *space);
+  uint64_t bytes = o.provision_bytes;
+  if (limits.capacity_bytes) bytes = std::min(bytes, limits.capacity_bytes);
+  bytes = bytes / label.container_bytes * label.container_bytes;
+  auto no_space = [&](uint64_t available) {
+    return Status(ENOSPC, disk.name() + ": " + std::to_string(available / mib) +
+                              " MiB available for objects, tablestore_provision_size wants " +
+                              std::to_string(bytes / mib) +
+                              " MiB of them written: make it smaller, or the file system larger");
+  };
+  const uint64_t available =
+      space->available_bytes - std::min(space->available_bytes, limits.headroom_bytes);
+  if (bytes > available) return no_space(available);
+  uint64_t told = 0;
+  const Status s = Containers::provision(disk, label.container_bytes, bytes, [&](uint64_t made) {
+    if (!o.reporter.log || (made - told < 1024 * mib && made < bytes)) return;
+    told = made;
+    o.reporter.log(Reporter::Level::info, "mkfs: " + std::to_string(made / mib) + " of " +
+                                              std::to_string(bytes / mib) +
+                                              " MiB of containers are written");
+  });
+  return s.code() == ENOSPC ? no_space(available) : s;
 }
 
 StoreUuid to_uuid(const std::string& bytes) {
@@ -137,7 +166,6 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
     if (auto s = format_recovery_rows(**table); !s.ok()) return s;
   }
   if (auto s = Containers::format(disk); !s.ok()) return s;
-  if (auto s = disk.sync_dir(""); !s.ok()) return s;
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
   label.log_bytes = options.log_bytes;
@@ -149,6 +177,8 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
                                : space->available_bytes;
     label.container_bytes = automatic_container_bytes(available);
   }
+  if (auto s = provision(disk, options, label); !s.ok()) return s;
+  if (auto s = disk.sync_dir(""); !s.ok()) return s;
   label.created_unix_seconds = uint64_t(std::chrono::duration_cast<std::chrono::seconds>(
                                             std::chrono::system_clock::now().time_since_epoch())
                                             .count());

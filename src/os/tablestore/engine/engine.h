@@ -56,6 +56,8 @@ struct EngineOptions {
   uint64_t log_bytes = 256 << 20;
   uint64_t segment_bytes = 32 << 20;
   uint64_t container_bytes = 0;            // 0 = by the size of the file system
+  // Space that format() writes ahead in containers, and that a running engine does not give back.
+  uint64_t provision_bytes = 0;
 
   // Of a running engine.
   uint64_t capacity_bytes = 0;             // 0 = what the file system offers

@@ -312,6 +312,18 @@ Status MemoryDisk::remove(const std::string& path) {
   return {};
 }
 
+Status MemoryDisk::rename(const std::string& from, const std::string& to) {
+  std::lock_guard lock(mutex_);
+  if (Status s = enter(Operation::rename, from); !s.ok()) return s;
+  const auto it = files_.find(from);
+  if (it == files_.end() || !is_dir(parent_path(to))) return Status::from_errno(ENOENT, from);
+  require(it->second && !it->second->locked, "a file that is renamed is not in use");
+  if (files_.contains(to)) return Status::from_errno(EEXIST, to);
+  files_.emplace(to, it->second);
+  files_.erase(from);
+  return {};
+}
+
 bool MemoryDisk::is_dir(const std::string& path) const {
   const auto it = files_.find(path);
   return path.empty() || (it != files_.end() && !it->second);

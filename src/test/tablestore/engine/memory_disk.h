@@ -20,7 +20,7 @@ namespace tablestore {
 class MemoryDisk : public Disk {
  public:
   enum class Operation {
-    open, read, write, flush, allocate, write_zeroes, punch, remove, sync_dir
+    open, read, write, flush, allocate, write_zeroes, punch, remove, rename, sync_dir
   };
 
   explicit MemoryDisk(uint64_t capacity_bytes);
@@ -53,6 +53,7 @@ class MemoryDisk : public Disk {
   Result<std::vector<std::string>> list(const std::string& dir) override;
   Status make_dir(const std::string& dir) override;
   Status remove(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
   Result<DiskSpace> space() override;

@@ -87,6 +87,21 @@ class ContainersTest : public testing::Test {
       if (!done.ok() || !*done) return worked;
     }
   }
+  // So many free containers of the largest class, all written, and no class in use.
+  void make_free_large(int count) {
+    open_empty();
+    std::vector<std::vector<Extent>> extents;
+    for (int i = 0; i < count; ++i) {
+      extents.push_back(take(4 * mib));
+      write(extents.back()[0], 'x');
+    }
+    open_empty();
+    counters.containers_created = 0;
+  }
+  void take_until_reclassed() {
+    for (int i = 0; i < 9; ++i) own(take(64 << 10));
+    ASSERT_EQ(counters.containers_reclassed, 1u);
+  }
   AllocatorUsage usage() { return containers->allocator().usage(); }
   std::vector<std::string> files(const std::string& slot_class) {
     return *disk->list("containers/" + slot_class);
@@ -556,6 +571,155 @@ TEST_F(ContainersTest, AReadOnlyOpenChangesNothing) {
   EXPECT_EQ(prepare_all(), 0);
   EXPECT_EQ(shrink_all(), 0);
   EXPECT_TRUE(disk->take_calls().empty());
+}
+
+// --- containers that change their class
+
+TEST_F(ContainersTest, AFreeContainerOfAnotherClassIsTakenBeforeAFileIsMade) {
+  make_free_large(3);
+  take_until_reclassed();
+  EXPECT_EQ(counters.containers_created, 0u);
+  EXPECT_EQ(files("04"), (std::vector<std::string>{"3"}));
+  EXPECT_EQ(files("10").size(), 2u);
+  EXPECT_EQ(disk->used_bytes(), 12 * mib);
+}
+
+TEST_F(ContainersTest, TheNewNameIsDurableBeforeItIsUsed) {
+  make_free_large(2);
+  disk->take_calls();
+  take_until_reclassed();
+  EXPECT_EQ(disk->take_calls(),
+            (std::vector<MemoryDisk::Call>{{Operation::rename, "containers/10/1"},
+                                           {Operation::sync_dir, "containers/04"},
+                                           {Operation::sync_dir, "containers/10"}}));
+  EXPECT_EQ(containers->file(2).path(), "containers/04/2");
+}
+
+TEST_F(ContainersTest, WhatWasWrittenStaysSoInTheOtherClass) {
+  make_free_large(2);
+  take_until_reclassed();
+  const AllocatorUsage::Class sums = usage().classes[4];
+  EXPECT_EQ(sums.containers, 1u);
+  EXPECT_EQ(sums.unwritten_free_blocks, 0u);
+}
+
+TEST_F(ContainersTest, TheContainerWithTheMostWrittenBlocksIsTaken) {
+  open_empty();
+  const auto a = take(4 * mib), b = take(4 * mib), c = take(4 * mib);
+  own(b);
+  give_up(b);
+  containers->allocator().cancel(a[0]);
+  containers->allocator().cancel(c[0]);
+  const auto taken = containers->allocator().begin_reclass(4, true);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->container, b[0].container);
+}
+
+TEST_F(ContainersTest, ForRecoveryOneContainerIsRemovedAndAnotherMade) {
+  make_free_large(2);
+  containers->allocator().take_dirty();
+  take_until_reclassed();
+  std::vector<uint32_t> rows;
+  for (const auto& state : containers->allocator().take_dirty()) {
+    if (state.bitmap.blocks() == 0) rows.push_back(state.container);
+  }
+  EXPECT_EQ(rows, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(containers->allocator().next_container_id(), 3u);
+}
+
+TEST_F(ContainersTest, WhatIsHeldReservedOrPunchedKeepsItsClass) {
+  options.capacity_bytes = 4 * mib;
+  make_free_large(1);
+  ASSERT_TRUE(containers->allocator().can_reclass(4, true));
+  EXPECT_FALSE(containers->allocator().can_reclass(10, true));
+  ASSERT_TRUE(containers->reserve(4096).ok());
+  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  const auto held = containers->allocate(4096);
+  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  containers->allocator().cancel(held[0]);
+  EXPECT_TRUE(containers->allocator().can_reclass(4, true));
+}
+
+TEST_F(ContainersTest, AClassInUseKeepsItsLastFreeContainerWhileAFileCanBeMade) {
+  open_empty();
+  const auto large = take(4 * mib);  // of a class that is in use from here on
+  own(large);
+  give_up(large);
+  for (int i = 0; i < 9; ++i) own(take(64 << 10));
+  EXPECT_EQ(counters.containers_reclassed, 0u);
+  EXPECT_EQ(files("10").size(), 1u);
+  EXPECT_EQ(files("04").size(), 1u);
+}
+
+TEST_F(ContainersTest, ANameThatFindsNoSpaceChangesNothing) {
+  make_free_large(2);
+  disk->fail(Operation::rename, "containers/10/1", ENOSPC);
+  for (int i = 0; i < 9; ++i) own(take(64 << 10));
+  EXPECT_EQ(counters.containers_reclassed, 0u);
+  EXPECT_EQ(files("10"), (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(counters.containers_created, 1u);
+  take(4 * mib);  // it can be used as before
+  EXPECT_EQ(containers->file(1).path(), "containers/10/1");
+}
+
+TEST_F(ContainersTest, AFailingRenameIsReportedByTheNextStep) {
+  make_free_large(2);
+  disk->fail(Operation::rename, "containers/10/1", EIO);
+  for (int i = 0; i < 9; ++i) own(take(64 << 10));
+  uint64_t bytes = 0;
+  EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+}
+
+TEST_F(ContainersTest, ANameThatCannotBeSyncedIsAnErrorWhateverItsKind) {
+  make_free_large(2);
+  disk->fail(Operation::sync_dir, "containers/04", ENOSPC);
+  for (int i = 0; i < 9; ++i) own(take(64 << 10));
+  EXPECT_EQ(usage().blocks * block_bytes, 4 * mib);  // nobody is given what may be gone
+  uint64_t bytes = 0;
+  EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+}
+
+// --- provisioning
+
+TEST_F(ContainersTest, ProvisionedContainersAreWrittenAndDurable) {
+  ASSERT_TRUE(Containers::provision(*disk, 4 * mib, 9 * mib, [](uint64_t) {}).ok());
+  EXPECT_EQ(disk->take_calls(),
+            (std::vector<MemoryDisk::Call>{
+                {Operation::write_zeroes, "containers/10/0", 0, 4 * mib},
+                {Operation::flush, "containers/10/0"},
+                {Operation::sync_dir, "containers/10"},
+                {Operation::write_zeroes, "containers/10/1", 0, 4 * mib},
+                {Operation::flush, "containers/10/1"},
+                {Operation::sync_dir, "containers/10"}}));
+  open_empty();
+  EXPECT_EQ(usage().free_blocks * block_bytes, 8 * mib);
+  EXPECT_EQ(usage().classes[10].unwritten_free_blocks, 0u);
+}
+
+TEST_F(ContainersTest, WhatWasProvisionedIsNotGivenBack) {
+  ASSERT_TRUE(Containers::provision(*disk, 4 * mib, 8 * mib, [](uint64_t) {}).ok());
+  options.provision_bytes = 9 * mib;
+  open_empty();
+  const auto extents = take(16 * mib);
+  own(extents);
+  give_up(extents);
+  shrink_all();
+  EXPECT_EQ(containers->file_bytes(), 9 * mib);  // one more is punched in part
+}
+
+TEST_F(ContainersTest, AllClassesUseWhatWasProvisioned) {
+  ASSERT_TRUE(Containers::provision(*disk, 4 * mib, 32 * mib, [](uint64_t) {}).ok());
+  options.provision_bytes = options.capacity_bytes = 32 * mib;
+  open_empty();
+  for (unsigned i = 0; i < 100; ++i) {
+    own(take(64 << 10));
+    own(take(16 << 10));
+    own(take(4 << 10));
+  }
+  EXPECT_EQ(counters.containers_created, 0u);
+  EXPECT_GE(counters.containers_reclassed, 3u);
+  EXPECT_EQ(usage().classes[4].unwritten_free_blocks, 0u);
+  EXPECT_TRUE(containers->reserve(containers->free_bytes()).ok());
 }
 
 // --- threads

@@ -472,6 +472,70 @@ TEST_F(EngineTest, RefusesWhatIsNoStoreOrAnotherOrTwice) {
   EXPECT_EQ(Engine::open(*disk, options).status().code(), EINVAL);
 }
 
+TEST_F(EngineTest, MkfsWritesWhatIsProvisioned) {
+  options.provision_bytes = 35 << 20;
+  std::vector<std::string> lines;
+  options.reporter.log = [&](Reporter::Level, const std::string& line) { lines.push_back(line); };
+  format();
+  EXPECT_EQ(lines, (std::vector<std::string>{"mkfs: 32 of 32 MiB of containers are written"}));
+  open();
+  EXPECT_EQ(engine->space().container_bytes, 32u << 20);
+  std::map<std::string, uint64_t> all;
+  for (const auto& [name, value] : engine->statistics()) all[name] = value;
+  EXPECT_EQ(all["class_4096K_free_bytes"], 32u << 20);
+  EXPECT_EQ(all["class_4096K_unwritten_free_bytes"], 0u);
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 3, 1);
+  commit(txn);
+  EXPECT_EQ(engine->counters().container_flushes, 0u);
+  EXPECT_EQ(engine->counters().containers_created, 0u);
+  crash_and_open();
+  expect_data(w.extents, 1);
+}
+
+TEST_F(EngineTest, ProvisioningNoMoreThanTheCapacity) {
+  options.provision_bytes = 1 << 30;
+  options.capacity_bytes = 64 << 20;
+  format();
+  open();
+  EXPECT_LE(engine->space().container_bytes, 64u << 20);
+  EXPECT_GE(engine->space().container_bytes, 40u << 20);
+}
+
+TEST_F(EngineTest, MkfsThatFindsNoSpaceToProvisionNamesTheOption) {
+  options.provision_bytes = uint64_t(1) << 50;
+  options.capacity_bytes = 0;
+  const Status s = Engine::format(*disk, options);
+  EXPECT_EQ(s.code(), ENOSPC);
+  EXPECT_NE(s.what().find("tablestore_provision_size"), std::string::npos) << s.what();
+  EXPECT_EQ(Engine::open(*disk, options).status().code(), ENOENT);
+  options.provision_bytes = 0;
+  format();
+}
+
+TEST_F(EngineTest, AContainerIsFoundUnderItsOldNameOrItsNewOne) {
+  options.provision_bytes = 16 << 20;
+  format();
+  open();
+  auto txn = std::make_shared<Txn>();
+  const Written w = write(*txn, 1, 1);
+  commit(txn);
+  engine.reset();
+  // As a crash before the syncs may leave it, with what was written before.
+  const uint32_t other = 1 - w.extents[0].container;
+  std::filesystem::rename(directory + "/containers/10/" + std::to_string(other),
+                          directory + "/containers/00/7");
+  open();
+  expect_data(w.extents, 1);
+  auto next = std::make_shared<Txn>();
+  const Written in_it = write(*next, 1, 2);
+  commit(next);
+  EXPECT_EQ(in_it.extents[0].container, 7u);
+  crash_and_open();
+  expect_data(in_it.extents, 2);
+  expect_data(w.extents, 1);
+}
+
 TEST_F(EngineTest, AMissingContainerIsNamed) {
   format();
   open();

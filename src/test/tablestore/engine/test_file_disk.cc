@@ -284,6 +284,23 @@ TEST_P(FileDiskTest, DirectoriesAreMadeListedAndRemoved) {
   EXPECT_TRUE(disk->list("")->empty());
 }
 
+TEST_P(FileDiskTest, ARenamedFileHasOneNameAndItsContents) {
+  ASSERT_TRUE(disk->make_dir("d").ok());
+  ASSERT_TRUE(disk->make_dir("e").ok());
+  ASSERT_TRUE(make("d/a")->write(0, filled(4096, 7).span()).ok());
+  make("e/there");
+  EXPECT_EQ(disk->rename("d/a", "e/there").code(), EEXIST);
+  EXPECT_EQ(disk->rename("d/z", "e/b").code(), ENOENT);
+  const Status s = disk->rename("d/a", "e/b");
+  ASSERT_TRUE(s.ok()) << s.what();
+  EXPECT_TRUE(disk->list("d")->empty());
+  EXPECT_EQ(*disk->list("e"), (std::vector<std::string>{"b", "there"}));
+  BlockMemory found(4096);
+  auto file = disk->open("e/b", OpenMode::read_only);
+  ASSERT_TRUE(file.ok() && (*file)->read(0, found.span()).ok());
+  EXPECT_TRUE(all_are(found, 7));
+}
+
 TEST_P(FileDiskTest, RemovingATreeFollowsNoLink) {
   TestDirectory elsewhere;
   std::ofstream(elsewhere.path() + "/precious") << "x";

@@ -63,6 +63,9 @@ class StoppingDisk : public Disk {
   Result<std::vector<std::string>> list(const std::string& dir) override { return disk_.list(dir); }
   Status make_dir(const std::string& dir) override { return disk_.make_dir(dir); }
   Status remove(const std::string& path) override { return disk_.remove(path); }
+  Status rename(const std::string& from, const std::string& to) override {
+    return disk_.rename(from, to);
+  }
   Status remove_tree(const std::string& dir) override { return disk_.remove_tree(dir); }
   Status sync_dir(const std::string& dir) override { return disk_.sync_dir(dir); }
   Result<DiskSpace> space() override { return disk_.space(); }

@@ -63,6 +63,7 @@ EngineOptions engine_options(uint64_t shape) {
   o.group_bytes_max = one_of({64 << 10, 512 << 10, 4 << 20});
   o.small_data_bytes = one_of({16 << 10, 256 << 10});
   o.quiet_steps = 2;
+  o.provision_bytes = one_of({0, 16, 64}) * mib;
   return o;
 }
 

@@ -105,7 +105,8 @@ void print_counters(const char* name, const Tally& t) {
   std::string line;
   for (const char* counter : {"checkpoints", "log_full_waits", "log_bytes", "first_touch_bytes",
                               "container_flushes", "prepared_bytes", "punched_bytes",
-                              "containers_created", "containers_removed"}) {
+                              "containers_created", "containers_removed",
+                              "containers_reclassed"}) {
     line += std::string(line.empty() ? "" : ", ") + counter + " " +
             std::to_string(t.counters.at(counter));
   }

@@ -18,10 +18,11 @@ void fill_log(Machine& machine, uint64_t position) {
   }
 }
 
-Base make_base(const char* name, bool wrapped) {
+Base make_base(const char* name, bool wrapped, uint64_t provision_bytes = 0) {
   constexpr Machine::OpOnObject ops[] = {
       {Op::put_rows, 0, 3}, {Op::write_small, 0, 1}, {Op::write_medium, 2, 6}};
   Machine::begin_contents(wrapped ? 1'000'000 : 1);
+  Machine::provision(provision_bytes);
   Machine machine(Machine::format(), 7, State(), 0);
   if (Status s = machine.open(); !s.ok()) throw Failure{"open: " + s.what()};
   for (const auto& op : ops) machine.transaction({&op, 1});
@@ -48,6 +49,11 @@ const Base& fresh_base() {
 
 const Base& wrapped_base() {
   static const Base base = make_base("wrapped", true);
+  return base;
+}
+
+const Base& provisioned_base() {
+  static const Base base = make_base("provisioned", false, provisioned_bytes);
   return base;
 }
 

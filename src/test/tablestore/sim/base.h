@@ -5,6 +5,8 @@
 
 namespace tablestore::sim {
 
+inline constexpr uint64_t provisioned_bytes = 20 << 20;
+
 struct Base {
   const char* name;
   DiskImage image;
@@ -17,5 +19,7 @@ const Base& fresh_base();
 // The same, in the log's second lap: close before the ring's end, stale groups lie ahead of the
 // log's end, block after block.
 const Base& wrapped_base();
+// The first one, half of whose containers were made and written by mkfs.
+const Base& provisioned_base();
 
 }  // namespace tablestore::sim

@@ -111,6 +111,15 @@ void DiskImage::rename(const std::string& from, const std::string& to) {
   change_name({from, to, lookup(from)});
 }
 
+std::vector<std::pair<std::string, DiskImage::InodeId>> DiskImage::all_names() const {
+  std::vector<std::pair<std::string, InodeId>> all(names_.begin(), names_.end());
+  for (const auto& [path, id] : durable_names_)
+    if (lookup(path) != id) all.emplace_back(path, id);
+  for (const NameChange& c : journal_)
+    if (!c.to.empty() && lookup(c.to) != c.inode) all.emplace_back(c.to, c.inode);
+  return all;
+}
+
 void DiskImage::commit_names(size_t changes) {
   for (size_t i = 0; i < changes; ++i) {
     const NameChange& c = journal_[i];
@@ -200,8 +209,9 @@ DiskImage::Unsettled DiskImage::unsettled() const {
   Unsettled u;
   auto is_container = [](const std::string& path) { return path.starts_with("containers/"); };
   for (const NameChange& c : journal_) {
-    u.new_container |= is_container(c.to);
-    u.removed_container |= is_container(c.from);
+    u.new_container |= is_container(c.to) && c.from.empty();
+    u.removed_container |= is_container(c.from) && c.to.empty();
+    u.renamed_container |= is_container(c.from) && is_container(c.to);
   }
   for (const auto& [path, id] : names_) {
     const Inode& file = inode(id);

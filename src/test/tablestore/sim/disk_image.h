@@ -189,7 +189,7 @@ class DiskImage {
   // What is not durable yet, by what it is: a crash now is a crash while that is being done.
   struct Unsettled {
     bool zeroes = false, allocation = false, punch = false;  // of containers
-    bool new_container = false, removed_container = false;
+    bool new_container = false, removed_container = false, renamed_container = false;
     bool log_wrap = false;  // a write to the log's first block, which has been written before
   };
   Unsettled unsettled() const;
@@ -209,6 +209,8 @@ class DiskImage {
   // Equal for images that came from one and hold the same durable bytes.
   uint64_t fingerprint() const;
   const std::map<std::string, InodeId>& names() const { return names_; }
+  // Also those that only a crash can bring back.
+  std::vector<std::pair<std::string, InodeId>> all_names() const;
 
  private:
   struct NameChange {

@@ -22,6 +22,7 @@ class Exhaustive {
       : options_(options), log_(log), start_(Clock::now()) {}
 
   ExhaustiveResult run() {
+    Machine::provision(0);
     for (const Base* base : {&fresh_base(), &wrapped_base()})
       for (unsigned length = 1; length <= options_.transactions; ++length)
         run_length(*base, length);

@@ -19,7 +19,8 @@ HistoryResult& HistoryResult::operator+=(const HistoryResult& other) {
       &HistoryResult::died,          &HistoryResult::refused,     &HistoryResult::damaged_reads,
       &HistoryResult::late_writes,   &HistoryResult::short_reads, &HistoryResult::no_spaces,
       &HistoryResult::full_logs,     &HistoryResult::checkpoints, &HistoryResult::prepared,
-      &HistoryResult::punched,       &HistoryResult::created,     &HistoryResult::removed};
+      &HistoryResult::punched,       &HistoryResult::created,     &HistoryResult::removed,
+      &HistoryResult::reclassed};
   for (const auto sum : sums) this->*sum += other.*sum;
   for (unsigned m = 0; m < moments; ++m) crashes_while[m] += other.crashes_while[m];
   return *this;
@@ -36,6 +37,11 @@ std::optional<Step> parse_step(const std::string& text) {
     if (text.compare(0, colon, step_names[kind]) == 0)
       return Step{Step::Kind(kind), std::strtoull(text.c_str() + colon + 1, nullptr, 10)};
   return std::nullopt;
+}
+
+void choose_base(uint64_t seed, HistoryOptions* options) {
+  options->provisioned = seed % 3 == 0;
+  options->wrapped = seed % 2 && !options->provisioned;
 }
 
 std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options) {

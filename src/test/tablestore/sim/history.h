@@ -43,6 +43,7 @@ std::optional<Step> parse_step(const std::string& text);
 struct HistoryOptions {
   unsigned steps = 120;
   bool wrapped = false;  // begins in the log's second lap
+  bool provisioned = false;  // or with half of its containers made and written
   // What may happen beyond crashes.
   bool errors = true;  // reads, writes and flushes that fail
   bool full = true;    // a full file system
@@ -67,6 +68,7 @@ struct HistoryResult {
   uint64_t punched = 0;        // bytes
   uint64_t created = 0;        // containers
   uint64_t removed = 0;
+  uint64_t reclassed = 0;
   std::string failure;
 
   // All but the failure.
@@ -74,6 +76,8 @@ struct HistoryResult {
   uint64_t in_recovery() const { return crashes_while[unsigned(Moment::recovering)]; }
 };
 
+// What a history begins with, by its seed.
+void choose_base(uint64_t seed, HistoryOptions* options);
 std::vector<Step> make_history(uint64_t seed, const HistoryOptions& options);
 HistoryResult run_history(const std::vector<Step>& steps, const HistoryOptions& options);
 // Steps that still fail, and none of which can be left out.

@@ -11,11 +11,13 @@ namespace tablestore::sim {
 const char* moment_name(Moment moment) {
   static constexpr const char* names[moments] = {
       "recovering", "checkpointing", "flushing the table", "compacting", "preparing",
-      "growing",    "punching",      "removing containers", "at wrap",   "at full disk"};
+      "growing",    "punching",      "removing containers",
+      "giving containers another class", "at wrap", "at full disk"};
   return names[unsigned(moment)];
 }
 
 uint64_t Machine::next_content_ = 1;
+uint64_t Machine::provision_bytes_ = 0;
 
 class Machine::SimTxn : public Txn {
  public:
@@ -45,6 +47,7 @@ EngineOptions Machine::engine_options() {
   o.small_data_bytes = 64 << 10;
   o.prepare_ahead_bytes = 1 << 20;
   o.quiet_steps = 2;
+  o.provision_bytes = provision_bytes_;
   o.stepped = [] {};
   o.reporter.log = [](Reporter::Level, const std::string&) {};
   o.reporter.fatal = [](const std::string& why) { throw Died{why}; };
@@ -135,7 +138,7 @@ void Machine::commit_all() {
 DamagedBlocks Machine::damage(bool* elsewhere) const {
   DamagedBlocks blocks;
   const DiskImage image = disk_->image();
-  for (const auto& [path, id] : image.names())
+  for (const auto& [path, id] : image.all_names())
     for (auto d = disk_->damage().lower_bound({id, 0});
          d != disk_->damage().end() && d->first == id; ++d) {
       if (path.starts_with("containers/"))
@@ -170,6 +173,7 @@ Moments Machine::moments_at(const DiskImage& image, const std::string& io) const
   set(Moment::growing, u.allocation || u.new_container);
   set(Moment::punching, u.punch);
   set(Moment::removing, u.removed_container);
+  set(Moment::reclassing, u.renamed_container);
   set(Moment::wrapping, u.log_wrap);
   set(Moment::full, disk_->is_full());
   return at;

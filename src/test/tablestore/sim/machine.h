@@ -35,10 +35,11 @@ enum class Moment : uint8_t {
   growing,     // a container, or the space of a punched part of one
   punching,
   removing,    // a container
+  reclassing,  // a container gets another class, and with it another name
   wrapping,    // the log's end goes on at its beginning
   full,        // next to nothing is left on the disk
 };
-inline constexpr unsigned moments = 10;
+inline constexpr unsigned moments = 11;
 const char* moment_name(Moment moment);
 using Moments = std::bitset<moments>;
 
@@ -61,6 +62,8 @@ class Machine {
   ~Machine();
 
   static DiskImage format();
+  // Of the stores that are made and opened from now on: EngineOptions::provision_bytes.
+  static void provision(uint64_t bytes) { provision_bytes_ = bytes; }
   // What is written from now on: the same bytes in every run.
   static void begin_contents(uint64_t number) { next_content_ = number; }
 
@@ -129,6 +132,7 @@ class Machine {
   uint64_t acknowledged_lsn_ = 0;
   uint64_t damaged_reads_ = 0;
   static uint64_t next_content_;
+  static uint64_t provision_bytes_;
   char sequencers_[2] = {};
   std::unique_ptr<Engine> engine_;  // last: its transactions refer to the rest
 };

@@ -28,7 +28,8 @@ constexpr char usage[] =
     "  --faults LIST     of: none, errors, full, damage (default: errors,full)\n"
     "  --replay STEPS    the steps that a failure was minimised to\n"
     "  --no-minimise     a failing history is not made smaller\n"
-    "  --wrapped         it began in the log's second lap (with --seed: the odd ones do)\n"
+    "  --wrapped         it began in the log's second lap (with --seed: some do)\n"
+    "  --provisioned     it began with containers that mkfs had written (the same)\n"
     "  --trace           tells each step and each I/O\n"
     "  --steps N         of one history (default 120)\n"
     "  --exhaustive      all histories of up to N transactions (default 3), crashed at every I/O\n";
@@ -71,6 +72,8 @@ Arguments parse(int argc, char** argv) {
       a.faults = value();
     } else if (word == "--wrapped") {
       a.history.wrapped = true;
+    } else if (word == "--provisioned") {
+      a.history.provisioned = true;
     } else if (word == "--seeds") {
       a.seeds = std::strtoull(value(), nullptr, 10);
     } else if (word == "--no-minimise") {
@@ -126,7 +129,10 @@ void report_failure(const Arguments& a, uint64_t seed, const std::string& failur
   for (const auto& step : smaller) list += (list.empty() ? "" : ",") + to_string(step);
   std::printf("minimised to %zu steps: ./run sim --trace%s --faults %s --replay %s\n",
               smaller.size(),
-              a.history.wrapped ? " --wrapped" : "", a.faults.c_str(), list.c_str());
+              a.history.wrapped       ? " --wrapped"
+              : a.history.provisioned ? " --provisioned"
+                                      : "",
+              a.faults.c_str(), list.c_str());
   std::printf("which fails with: %s\n", run_history(smaller, a.history).failure.c_str());
 }
 
@@ -161,6 +167,7 @@ void report(const Arguments& a, const HistoryResult& sum, uint64_t histories, do
       {"MiB punched", sum.punched >> 20},
       {"containers made", sum.created},
       {"containers removed", sum.removed},
+      {"containers given to another class", sum.reclassed},
   };
   std::printf("seeds %llu to %llu: %llu histories, %llu crashes and recoveries (%.0f/s, %.0f s)\n",
               (unsigned long long)a.seed, (unsigned long long)(a.seed + histories - 1),
@@ -185,7 +192,7 @@ int run_random(Arguments a) {
   uint64_t histories = 0;
   double reported = 0;
   for (uint64_t seed = a.seed;; ++seed) {
-    a.history.wrapped = seed % 2;
+    choose_base(seed, &a.history);
     const auto r = run_history(make_history(seed, a.history), a.history);
     ++histories;
     sum += r;

@@ -10,8 +10,11 @@
 namespace tablestore::sim {
 
 Run::Run(const HistoryOptions& options) : options_(options) {
-  const Base& base = options.wrapped ? wrapped_base() : fresh_base();
+  const Base& base = options.provisioned ? provisioned_base()
+                     : options.wrapped   ? wrapped_base()
+                                         : fresh_base();
   Machine::begin_contents(2'000'000);
+  Machine::provision(options.provisioned ? provisioned_bytes : 0);
   machine_ = std::make_unique<Machine>(base.image, 1, base.state, base.lsn);
   if (Status s = machine_->open(); !s.ok()) throw Failure{"open: " + s.what()};
   machine_->flush_table_meanwhile();

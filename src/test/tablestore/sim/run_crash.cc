@@ -59,6 +59,7 @@ void Run::count_life(Machine& machine) {
   result_.punched += counters.punched_bytes;
   result_.created += counters.containers_created;
   result_.removed += counters.containers_removed;
+  result_.reclassed += counters.containers_reclassed;
 }
 
 void Run::count_crash(const Snapshot& at) {

@@ -366,6 +366,15 @@ Status SimDisk::remove(const std::string& path) {
   return {};
 }
 
+Status SimDisk::rename(const std::string& from, const std::string& to) {
+  std::lock_guard lock(mutex_);
+  if (!image_.lookup(from)) return Status(ENOENT, from + ": there is no such file");
+  if (image_.lookup(to)) return Status(EEXIST, to + " exists");
+  io("rename");
+  image_.rename(from, to);
+  return {};
+}
+
 Status SimDisk::remove_tree(const std::string& dir) {
   std::lock_guard lock(mutex_);
   const auto paths = tree_of(image_.names(), dir);

@@ -68,6 +68,7 @@ class SimDisk : public Disk {
   Result<std::vector<std::string>> list(const std::string& dir) override;
   Status make_dir(const std::string& dir) override;
   Status remove(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
   Result<DiskSpace> space() override;

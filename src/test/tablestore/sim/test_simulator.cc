@@ -10,7 +10,7 @@ namespace {
 TEST(Simulator, OneSeedIsOneHistory) {
   HistoryOptions options;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    options.wrapped = seed % 2;
+    choose_base(seed, &options);
     const auto steps = make_history(seed, options);
     const HistoryResult first = run_history(steps, options), second = run_history(steps, options);
     EXPECT_EQ(first.failure, "");
@@ -37,7 +37,7 @@ TEST_P(RandomHistories, EndInAStateThatTheModelAllows) {
   HistoryOptions options = GetParam().second;
   uint64_t crashes = 0;
   for (uint64_t seed = 1000; seed < 1010; ++seed) {
-    options.wrapped = seed % 2;
+    choose_base(seed, &options);
     const HistoryResult r = run_history(make_history(seed, options), options);
     ASSERT_EQ(r.failure, "") << "seed " << seed;
     crashes += r.crashes;

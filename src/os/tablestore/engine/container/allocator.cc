@@ -55,6 +55,10 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
   }
   if (!before.unwritten_free && after.unwritten_free) index.with_unwritten.insert(container.id());
   if (before.unwritten_free && !after.unwritten_free) index.with_unwritten.erase(container.id());
+  const bool was_free = before.free == container.blocks();
+  const bool is_free = after.free == container.blocks();
+  if (!was_free && is_free) index.all_free.insert(container.id());
+  if (was_free && !is_free) index.all_free.erase(container.id());
 }
 
 void Allocator::account_new(const ContainerState& container) {
@@ -63,6 +67,16 @@ void Allocator::account_new(const ContainerState& container) {
   sums.blocks += container.blocks();
   usage_.blocks += container.blocks();
   account(container, {}, container.counts());
+}
+
+void Allocator::account_gone(const ContainerState& container) {
+  AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
+  --sums.containers;
+  sums.blocks -= container.blocks();
+  usage_.blocks -= container.blocks();
+  account(container, container.counts(), {});
+  dirty_.insert(container.id());
+  removed_.emplace(container.id(), container.slot_class());
 }
 
 void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t blocks,
@@ -85,13 +99,7 @@ bool Allocator::remove_container(uint32_t container) {
   const ContainerState::Counts counts = c.counts();
   if (!c.empty() || unreserved_blocks() < counts.free) return false;
   require(counts.durable == 0, "a durable block is held");
-  AllocatorUsage::Class& sums = usage_.classes[c.slot_class()];
-  --sums.containers;
-  sums.blocks -= c.blocks();
-  usage_.blocks -= c.blocks();
-  account(c, counts, {});
-  dirty_.insert(container);
-  removed_.emplace(container, c.slot_class());
+  account_gone(c);
   containers_.erase(container);
   return true;
 }
@@ -480,6 +488,67 @@ std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
     return it->first;
   }
   return std::nullopt;
+}
+
+std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, bool may_be_last) const {
+  const ContainerState* best = nullptr;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    const std::set<uint32_t>& candidates = classes_[c].all_free;
+    const bool needs_its_last = usage_.classes[c].recent_slots > 0 && !may_be_last;
+    if (c == slot_class || candidates.size() <= (needs_its_last ? 1 : 0)) continue;
+    for (uint32_t id : candidates) {
+      const ContainerState& container = state(id);
+      if (unreserved_blocks() < container.blocks()) continue;
+      if (!best || container.counts().unwritten_free < best->counts().unwritten_free) {
+        best = &container;
+      }
+    }
+  }
+  if (!best) return std::nullopt;
+  return best->id();
+}
+
+bool Allocator::can_reclass(unsigned slot_class, bool may_be_last) const {
+  std::lock_guard lock(mutex_);
+  return reclassable(slot_class, may_be_last).has_value();
+}
+
+std::optional<Allocator::Reclassed> Allocator::begin_reclass(unsigned slot_class,
+                                                             bool may_be_last) {
+  std::lock_guard lock(mutex_);
+  const auto id = reclassable(slot_class, may_be_last);
+  if (!id) return std::nullopt;
+  ContainerState& container = state(*id);
+  change(container, [&] { container.take(0, container.blocks()); });
+  return Reclassed{*id, container.slot_class(), container.blocks()};
+}
+
+// Which of its blocks are unwritten.
+BlockBitmap Allocator::take_out(const Reclassed& old) {
+  const auto it = containers_.find(old.container);
+  require(it != containers_.end() && it->second->is_held(0, old.blocks),
+          "a container that changes its class is held");
+  require(it->second->counts().durable == 0, "and nothing in it is owned");
+  BlockBitmap unwritten = it->second->unwritten();
+  account_gone(*it->second);
+  containers_.erase(it);
+  return unwritten;
+}
+
+void Allocator::lose_reclassed(const Reclassed& old) {
+  std::lock_guard lock(mutex_);
+  take_out(old);
+}
+
+void Allocator::end_reclass(const Reclassed& old, uint32_t container, unsigned slot_class) {
+  std::lock_guard lock(mutex_);
+  BlockBitmap unwritten = take_out(old);
+  const auto [added, is_new] = containers_.emplace(
+      container, std::make_unique<ContainerState>(container, slot_class, std::move(unwritten),
+                                                  BlockBitmap(0)));
+  require(is_new && container < next_container_id_, "its number is a new one");
+  added->second->last_taken_age = age_;
+  account_new(*added->second);
 }
 
 void Allocator::advance_age() {

@@ -147,6 +147,22 @@ class Allocator {
   // A quiet container in which nothing is held or durable, and which its class and the
   // reservations can spare.
   std::optional<uint32_t> idle_container(const QuietRule& rule) const;
+  // Takes an entirely free container of another class, the one with the most written blocks, to
+  // make it one of `slot_class`: all of it is held until end_reclass(), or end_background() where
+  // nothing comes of it. `may_be_last`: also the last such container of a class in use. Never one
+  // that reservations need.
+  struct Reclassed {
+    uint32_t container;
+    unsigned slot_class;  // so far
+    uint32_t blocks;
+    Extent all() const { return {container, 0, blocks}; }
+  };
+  std::optional<Reclassed> begin_reclass(unsigned slot_class, bool may_be_last);
+  bool can_reclass(unsigned slot_class, bool may_be_last) const;
+  // From here on it is `container` of `slot_class`, and the one that it was is gone, as if removed.
+  void end_reclass(const Reclassed& old, uint32_t container, unsigned slot_class);
+  // An error has left nobody knows what: it is gone, and nothing has come of it.
+  void lose_reclassed(const Reclassed& old);
   // The clock of QuietRule::min_age.
   void advance_age();
 
@@ -157,6 +173,7 @@ class Allocator {
     // Containers with something free, by ContainerState::Counts::order.
     std::array<std::set<uint32_t>, slot_classes> by_order;
     std::set<uint32_t> with_unwritten;
+    std::set<uint32_t> all_free;  // of which every block is
     uint32_t cursor_container = 0;  // where the last slot was taken, and the block after it
     uint32_t cursor_block = 0;
   };
@@ -170,8 +187,12 @@ class Allocator {
   void account(const ContainerState& container, const ContainerState::Counts& before,
                const ContainerState::Counts& after);
   void account_new(const ContainerState& container);
+  void account_gone(const ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }
   void note_demand(unsigned slot_class);
+  BlockBitmap take_out(const Reclassed& old);
+  // The one that begin_reclass() takes, where there is one.
+  std::optional<uint32_t> reclassable(unsigned slot_class, bool may_be_last) const;
 
   Extent take(ContainerState& container, uint32_t block, uint32_t blocks);
   std::optional<Extent> take_slot(unsigned slot_class);

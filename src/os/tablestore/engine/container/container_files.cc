@@ -127,15 +127,18 @@ void ContainerFiles::close() {
   incomplete_.clear();
 }
 
-Status ContainerFiles::fill_new(File& file) {
-  if (Status s = file.allocate(0, container_bytes_); !s.ok()) return s;
+Status ContainerFiles::fill_new(File& file, Space space) {
+  const Status s = space == Space::written ? file.write_zeroes(0, container_bytes_)
+                                           : file.allocate(0, container_bytes_);
+  if (!s.ok()) return s;
   return file.flush();
 }
 
-Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class) {
+Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class,
+                                           Space space) {
   auto file = disk_.open(container_path(container, slot_class), OpenMode::create_new);
   if (!file.ok()) return file.status();
-  Status status = fill_new(**file);
+  Status status = fill_new(**file, space);
   if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));
   if (status.code() == ENOSPC) {
     *file = nullptr;
@@ -166,6 +169,36 @@ Status ContainerFiles::remove(uint32_t container) {
   }
   closing.file = nullptr;
   return remove_path(container, closing.slot_class);
+}
+
+// Closed meanwhile, so that the file knows its new name and messages tell it.
+Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
+  unsigned from_class = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = files_.find(from);
+    require(it != files_.end() && !files_.contains(to), "a container gets a new number");
+    from_class = it->second.slot_class;
+    files_.erase(it);
+  }
+  const std::string path = container_path(to, to_class);
+  const Status renamed = disk_.rename(container_path(from, from_class), path);
+  if (!renamed.ok() && renamed.code() != ENOSPC) return renamed;
+  if (renamed.ok()) {
+    Status s = disk_.sync_dir(class_dir(to_class));
+    if (s.ok()) s = disk_.sync_dir(class_dir(from_class));
+    if (!s.ok()) return Status(EIO, s.what());  // whatever it was, the name has changed
+  }
+  auto file = disk_.open(renamed.ok() ? path : container_path(from, from_class),
+                         OpenMode::read_write);
+  if (!file.ok()) return file.status();
+  std::lock_guard lock(mutex_);
+  if (renamed.ok()) {
+    files_.try_emplace(to, Open{file.take(), to_class});
+  } else {
+    files_.try_emplace(from, Open{file.take(), from_class});
+  }
+  return renamed;
 }
 
 File& ContainerFiles::file(uint32_t container) {

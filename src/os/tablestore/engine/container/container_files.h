@@ -20,6 +20,9 @@ namespace tablestore {
 // made when the process died and holds nothing; it stays closed, and is removed when the store is
 // in use.
 //
+// One that is given to another class gets another number too, so that for recovery, which may find
+// it under either name, one container was removed and another made.
+//
 // file(), exists(), read() from any thread; `mutex_` guards the map. All else from one thread at a
 // time.
 class ContainerFiles {
@@ -44,8 +47,13 @@ class ContainerFiles {
 
   // Durable, with all its space, when this returns. Leaves no file behind where it fails for
   // ENOSPC.
-  Result<BlockBitmap> create(uint32_t container, unsigned slot_class);
+  enum class Space { allocated, written };
+  Result<BlockBitmap> create(uint32_t container, unsigned slot_class,
+                             Space space = Space::allocated);
   Status remove(uint32_t container);
+  // The file of `from`, of which nobody uses anything, is that of `to` from here on; durably so
+  // when this returns. ENOSPC: nothing has changed.
+  Status rename(uint32_t from, uint32_t to, unsigned to_class);
 
   File& file(uint32_t container);
   bool exists(uint32_t container) const;
@@ -57,7 +65,7 @@ class ContainerFiles {
     unsigned slot_class;
   };
   Status open_class(unsigned slot_class, bool read_only, std::vector<Found>* found);
-  Status fill_new(File& file);
+  Status fill_new(File& file, Space space);
   Result<BlockBitmap> unwritten_blocks(File& file) const;
   Status remove_path(uint32_t container, unsigned slot_class);
 

@@ -52,6 +52,7 @@ class ContainerState {
   // The end of recovery: held = durable.
   void hold_durable();
   const BlockBitmap& durable() const { return durable_; }
+  const BlockBitmap& unwritten() const { return unwritten_; }
 
   // An aligned free run of 2^order blocks, order <= slot_class: the first at or after `from`, else
   // the first of all. Lowers counts().order where there is none.

@@ -95,6 +95,20 @@ Status Containers::read(const Extent& extent, std::span<std::byte> out) {
   return files_.file(extent.container).read(extent.offset_bytes(), out);
 }
 
+Status Containers::provision(Disk& disk, uint64_t container_bytes, uint64_t bytes,
+                             const std::function<void(uint64_t)>& progress) {
+  ContainerFiles files(disk, container_bytes);
+  for (uint64_t made = 0; made + container_bytes <= bytes;) {
+    // Of the largest class: any other one's requests can be served from its slots, too.
+    const auto unwritten = files.create(made / container_bytes, slot_classes - 1,
+                                        ContainerFiles::Space::written);
+    if (!unwritten.ok()) return unwritten.status();
+    made += container_bytes;
+    progress(made);
+  }
+  return {};
+}
+
 // --- space
 
 uint64_t Containers::file_bytes() const {
@@ -218,34 +232,76 @@ Result<bool> Containers::create(unsigned slot_class) {
   return true;
 }
 
+// The class of an entirely free container is only a name.
+Result<bool> Containers::reclass(unsigned slot_class, bool may_be_last) {
+  if (reclass_failed_) return false;
+  const auto old = allocator_.begin_reclass(slot_class, may_be_last);
+  if (!old) return false;
+  const uint32_t container = allocator_.next_container_id();
+  allocator_.skip_container_id(container);
+  const Status s = files_.rename(old->container, container, slot_class);
+  if (s.code() == ENOSPC) {
+    reclass_failed_ = true;
+    allocator_.end_background(old->all());
+    return false;
+  }
+  if (!s.ok()) {
+    allocator_.lose_reclassed(*old);
+    return s;
+  }
+  allocator_.end_reclass(*old, container, slot_class);
+  if (wanted_class_ == int(slot_class)) wanted_class_ = -1;
+  ++counters_.containers_reclassed;
+  return true;
+}
+
+Result<bool> Containers::obtain_container(unsigned slot_class) {
+  auto obtained = reclass(slot_class, false);
+  if (!obtained.ok() || *obtained) return obtained;
+  if (!create_failed_) {
+    auto may = may_create();
+    if (!may.ok()) return may.status();
+    if (*may) obtained = create(slot_class);
+    if (!obtained.ok() || *obtained) return obtained;
+  }
+  // The last one of another class, rather than that pieces are cut.
+  if (!may_take_last(slot_class)) return false;
+  return reclass(slot_class, true);
+}
+
 bool Containers::in_use(const AllocatorUsage& usage, unsigned slot_class) const {
   return usage.classes[slot_class].recent_slots > 0;
 }
 
-Result<bool> Containers::deserves_container(unsigned slot_class) {
+bool Containers::deserves_container(unsigned slot_class) {
   const uint64_t slots = allocator_.usage().classes[slot_class].recent_slots;
   const uint64_t enough = std::min(deserving_blocks, container_blocks() / deserving_part);
   const bool in_demand = slots >= deserving_slots || slots * slot_blocks(slot_class) >= enough;
-  if (!in_demand && allocator_.may_have_run(slot_class)) return false;
+  return in_demand || !allocator_.may_have_run(slot_class);
+}
+
+Result<bool> Containers::may_create() {
   const auto growable = growable_bytes();
   if (!growable.ok()) return growable.status();
   return *growable >= options_.container_bytes &&
          *growable > (*growable + file_bytes()) / last_part;
 }
 
-// True where a container of the class was made, by this thread or another.
-bool Containers::create_for_allocate(unsigned slot_class) {
-  if (create_failed_) return false;
+// True where the class has one more container, by this thread or another.
+bool Containers::obtain_for_allocate(unsigned slot_class) {
   const uint64_t before = allocator_.usage().classes[slot_class].containers;
-  auto deserved = deserves_container(slot_class);
-  if (!deserved.ok() || !*deserved) return false;
+  if (!deserves_container(slot_class)) return false;
+  // Where there is nothing to be had, nobody waits for his turn.
+  if (reclass_failed_ || !allocator_.can_reclass(slot_class, may_take_last(slot_class))) {
+    const auto may = may_create();
+    if (create_failed_ || !may.ok() || !*may) return false;
+  }
   std::lock_guard growth(growth_mutex_);
   if (allocator_.usage().classes[slot_class].containers > before) return true;
-  deserved = deserves_container(slot_class);
-  if (!deserved.ok() || !*deserved) return false;
-  auto created = create(slot_class);
-  if (created.ok()) return *created;
-  if (deferred_error_.ok()) deferred_error_ = created.status();
+  if (!deserves_container(slot_class)) return false;
+  auto obtained = obtain_container(slot_class);
+  if (obtained.ok()) return *obtained;
+  if (deferred_error_.ok()) deferred_error_ = obtained.status();
   return false;
 }
 
@@ -256,7 +312,7 @@ std::vector<Extent> Containers::allocate(uint64_t bytes) {
     auto extents = allocator_.allocate(blocks, false, &wanted);
     if (!extents.empty()) return extents;
     wanted_class_.store(wanted, std::memory_order_relaxed);
-    if (!create_for_allocate(wanted)) return allocator_.allocate(blocks, true, nullptr);
+    if (!obtain_for_allocate(wanted)) return allocator_.allocate(blocks, true, nullptr);
   }
   return {};
 }
@@ -294,12 +350,7 @@ Result<bool> Containers::make_ahead(const AllocatorUsage& usage) {
     const auto growable = growable_bytes();
     if (!growable.ok()) return growable.status();
     auto grown = restore(c, *growable);
-    if (!grown.ok() || *grown) return grown;
-    if (create_failed_) continue;
-    auto deserved = deserves_container(c);
-    if (!deserved.ok()) return deserved.status();
-    if (!*deserved) continue;
-    grown = create(c);
+    if (grown.ok() && !*grown && deserves_container(c)) grown = obtain_container(c);
     if (!grown.ok() || *grown) return grown;
   }
   return false;
@@ -334,17 +385,23 @@ QuietRule Containers::quiet_rule(const AllocatorUsage& usage) const {
   return rule;
 }
 
+uint64_t Containers::surplus_bytes() const {
+  const uint64_t bytes = file_bytes();
+  return bytes - std::min(bytes, options_.provision_bytes);
+}
+
 Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   if (options_.read_only) return false;
   std::lock_guard background(background_mutex_);
   const QuietRule rule = quiet_rule(allocator_.usage());
-  if (const auto idle = allocator_.idle_container(rule)) {
-    auto removed = remove_container(*idle, bytes_done);
-    if (!removed.ok() || *removed) return removed;
-  }
-  if (const auto run = allocator_.begin_punch(rule, punch_min_blocks, punch_max_blocks)) {
-    return punch_run(*run, bytes_done);
+  auto removed = remove_idle_container(rule, bytes_done);
+  if (!removed.ok() || *removed) return removed;
+  const uint64_t most = std::min<uint64_t>(surplus_bytes() / block_bytes, punch_max_blocks);
+  if (most >= punch_min_blocks) {
+    if (const auto run = allocator_.begin_punch(rule, punch_min_blocks, most)) {
+      return punch_run(*run, bytes_done);
+    }
   }
   allocator_.advance_age();
   return false;
@@ -352,11 +409,13 @@ Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
 
 // What was freed in it became durable before the blocks were released, so that no state that
 // recovery can come back to needs the file.
-Result<bool> Containers::remove_container(uint32_t container, uint64_t* bytes_done) {
+Result<bool> Containers::remove_idle_container(const QuietRule& rule, uint64_t* bytes_done) {
   std::lock_guard growth(growth_mutex_);
-  if (!allocator_.remove_container(container)) return false;
-  if (Status s = files_.remove(container); !s.ok()) return s;
-  create_failed_ = false;
+  if (surplus_bytes() < options_.container_bytes) return false;
+  const auto idle = allocator_.idle_container(rule);
+  if (!idle || !allocator_.remove_container(*idle)) return false;
+  if (Status s = files_.remove(*idle); !s.ok()) return s;
+  create_failed_ = reclass_failed_ = false;
   *bytes_done = options_.container_bytes;
   ++counters_.containers_removed;
   return true;
@@ -368,7 +427,7 @@ Result<bool> Containers::punch_run(const Extent& extent, uint64_t* bytes_done) {
   // Also after an error: what the range is now is not known, so it needs space and a first touch.
   allocator_.end_punch(extent);
   if (!s.ok()) return s;
-  create_failed_ = false;
+  create_failed_ = reclass_failed_ = false;
   *bytes_done = extent.length_bytes();
   counters_.punched_bytes += extent.length_bytes();
   return true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -29,6 +30,9 @@ struct ContainerOptions {
   // A container in which nothing was written during so many idle shrink steps may be removed or
   // punched.
   uint64_t quiet_steps = 60;
+  // What is never given back: while containers have no more than this in sum, none is removed or
+  // punched.
+  uint64_t provision_bytes = 0;
   bool read_only = false;
 };
 
@@ -45,6 +49,10 @@ struct ContainerOptions {
 // good part of one, or when its slots would have to be made up of smaller ones. Else its requests
 // split larger slots of other classes; and in the last eighth they take whatever is free, and a
 // container is made only where reserve() finds no free block at all.
+//
+// Such a container is one of another class that is entirely free, where there is one: it takes no
+// more space, and what was written in it stays so. Only the last one of a class that is itself in
+// use is left alone while there is another way, or the two would take it from each other for ever.
 class Containers {
  public:
   Containers(Disk& disk, ContainerOptions options, Counters& counters);
@@ -54,6 +62,10 @@ class Containers {
 
   // mkfs: the directories.
   static Status format(Disk& disk) { return ContainerFiles::format(disk); }
+  // mkfs: as many containers as fit into `bytes`, written, for whatever class wants them. `progress`
+  // is told how many bytes there are so far.
+  static Status provision(Disk& disk, uint64_t container_bytes, uint64_t bytes,
+                          const std::function<void(uint64_t)>& progress);
   // Opens all that are there, learns which extents are unwritten. Flushes each file first, so that
   // an extent that reads as written is durably so. Allocator::finish_recovery() comes after it.
   Status open();
@@ -104,14 +116,22 @@ class Containers {
   // Of that, what turns into free blocks: punched runs restored, and whole containers.
   uint64_t obtainable_bytes(const AllocatorUsage& usage, uint64_t growable) const;
   bool in_use(const AllocatorUsage& usage, unsigned slot_class) const;
-  Result<bool> deserves_container(unsigned slot_class);
+  // Whether a class should have one more; whether it may be a new file.
+  bool deserves_container(unsigned slot_class);
+  Result<bool> may_create();
+  bool may_take_last(unsigned slot_class) const { return !allocator_.may_have_run(slot_class); }
   QuietRule quiet_rule(const AllocatorUsage& usage) const;
+  // How much may be given back to the file system.
+  uint64_t surplus_bytes() const;
 
   // With growth_mutex_ held. False: the file system has no room after all.
   Status grow_for(uint64_t blocks);
   Result<bool> restore(std::optional<unsigned> slot_class, uint64_t growable);
   Result<bool> create(unsigned slot_class);
-  bool create_for_allocate(unsigned slot_class);
+  Result<bool> reclass(unsigned slot_class, bool may_be_last);
+  // For a class that deserves one: of another class, or a new file.
+  Result<bool> obtain_container(unsigned slot_class);
+  bool obtain_for_allocate(unsigned slot_class);
   unsigned class_to_grow(uint64_t blocks) const;
   Status no_space(uint64_t bytes, uint64_t growable);
 
@@ -121,7 +141,7 @@ class Containers {
   // Parts of the steps, with background_mutex_ held.
   Result<bool> make_ahead(const AllocatorUsage& usage);
   Result<bool> prepare_run(unsigned slot_class, uint64_t* bytes_done);
-  Result<bool> remove_container(uint32_t container, uint64_t* bytes_done);
+  Result<bool> remove_idle_container(const QuietRule& rule, uint64_t* bytes_done);
   Result<bool> punch_run(const Extent& extent, uint64_t* bytes_done);
 
   Disk& disk_;
@@ -134,6 +154,7 @@ class Containers {
   Status deferred_error_;                  // guarded by growth_mutex_: met where nobody could be
                                            // told
   std::atomic<bool> create_failed_{false}; // the last attempt met ENOSPC: allocate() does not try
+  std::atomic<bool> reclass_failed_{false}; // the same of a new name
   std::atomic<int> wanted_class_{-1};      // that allocate() lacked last
 };
 

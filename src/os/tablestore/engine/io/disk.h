@@ -10,7 +10,9 @@
 //    A write to an extent that was not yet written (see File::unwritten) survives only after
 //    a flush of that very file: its file system still has to journal the conversion.
 //  - Everything else is kept, lost or torn per 512-byte sector, in any combination.
-//  - A name (create, remove) is durable after Disk::sync_dir of its directory.
+//  - A name (create, remove) is durable after Disk::sync_dir of its directory. A rename is atomic:
+//    the file has its old name or its new one; the new one is durable after a sync of both
+//    directories.
 #pragma once
 
 #include <sys/uio.h>
@@ -122,6 +124,8 @@ class Disk {
   virtual Result<std::vector<std::string>> list(const std::string& dir) = 0;
   virtual Status make_dir(const std::string& dir) = 0;  // success where it is there already
   virtual Status remove(const std::string& path) = 0;   // a file; success where it is not there
+  // A file that nobody has open for writing; EEXIST where there is something at `to`.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
   // Removes a directory and everything in it; success where it is not there. For mkfs.
   virtual Status remove_tree(const std::string& dir) = 0;
   virtual Status sync_dir(const std::string& dir) = 0;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -110,6 +111,7 @@ class FileDisk : public Disk {
   Result<std::vector<std::string>> list(const std::string& dir) override;
   Status make_dir(const std::string& dir) override;
   Status remove(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
   Result<DiskSpace> space() override;
@@ -160,6 +162,19 @@ Status FileDisk::make_dir(const std::string& dir) {
 Status FileDisk::remove(const std::string& path) {
   if (::unlinkat(dir_.fd(), path.c_str(), 0) == 0 || errno == ENOENT) return Status();
   return failed(errno, path, "cannot remove");
+}
+
+Status FileDisk::rename(const std::string& from, const std::string& to) {
+  if (::renameat2(dir_.fd(), from.c_str(), dir_.fd(), to.c_str(), RENAME_NOREPLACE) == 0) {
+    return Status();
+  }
+  if (errno != EINVAL && errno != ENOSYS) return failed(errno, from, ("cannot become " + to).c_str());
+  // Not every file system can refuse to replace; nobody else makes names here.
+  auto there = exists(to);
+  if (!there.ok()) return there.status();
+  if (*there) return failed(EEXIST, from, ("cannot become " + to).c_str());
+  if (::renameat(dir_.fd(), from.c_str(), dir_.fd(), to.c_str()) == 0) return Status();
+  return failed(errno, from, ("cannot become " + to).c_str());
 }
 
 Status FileDisk::remove_tree(const std::string& dir) {
