@@ -62,8 +62,8 @@ class Containers {
 
   // mkfs: the directories.
   static Status format(Disk& disk) { return ContainerFiles::format(disk); }
-  // mkfs: as many containers as fit into `bytes`, written, for whatever class wants them. `progress`
-  // is told how many bytes there are so far.
+  // mkfs: as many containers as fit into `bytes`, written, for whatever class wants them.
+  // `progress` is told how many bytes there are so far.
   static Status provision(Disk& disk, uint64_t container_bytes, uint64_t bytes,
                           const std::function<void(uint64_t)>& progress);
   // Opens all that are there, learns which extents are unwritten. Flushes each file first, so that

@@ -165,16 +165,17 @@ Status FileDisk::remove(const std::string& path) {
 }
 
 Status FileDisk::rename(const std::string& from, const std::string& to) {
+  const std::string doing = "cannot become " + to;
   if (::renameat2(dir_.fd(), from.c_str(), dir_.fd(), to.c_str(), RENAME_NOREPLACE) == 0) {
     return Status();
   }
-  if (errno != EINVAL && errno != ENOSYS) return failed(errno, from, ("cannot become " + to).c_str());
+  if (errno != EINVAL && errno != ENOSYS) return failed(errno, from, doing.c_str());
   // Not every file system can refuse to replace; nobody else makes names here.
   auto there = exists(to);
   if (!there.ok()) return there.status();
-  if (*there) return failed(EEXIST, from, ("cannot become " + to).c_str());
+  if (*there) return failed(EEXIST, from, doing.c_str());
   if (::renameat(dir_.fd(), from.c_str(), dir_.fd(), to.c_str()) == 0) return Status();
-  return failed(errno, from, ("cannot become " + to).c_str());
+  return failed(errno, from, doing.c_str());
 }
 
 Status FileDisk::remove_tree(const std::string& dir) {
