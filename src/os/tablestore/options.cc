@@ -54,6 +54,7 @@ EngineOptions StoreOptions::engine_options() const
   options.log_bytes = conf.get_val<Option::size_t>("tablestore_log_size");
   options.segment_bytes = conf.get_val<Option::size_t>("tablestore_segment_size");
   options.container_bytes = conf.get_val<Option::size_t>("tablestore_container_size");
+  options.provision_bytes = conf.get_val<Option::size_t>("tablestore_provision_size");
   options.capacity_bytes = capacity_bytes;
   options.memtable_bytes = conf.get_val<Option::size_t>("tablestore_table_memtable_size");
   options.table_cache_bytes = table_cache_bytes();
