@@ -101,6 +101,14 @@ std::function<void()> TableStore::lane_step()
   return [this] { EngineStepper(*engine).commit(); };
 }
 
+/// OpSequencer's.
+std::function<bool()> TableStore::hasten()
+{
+  if (seams.stepped)
+    return [step = lane_step()] { step(); return true; };
+  return [this] { engine->hurry(); return false; };
+}
+
 int TableStore::open_disk(std::shared_ptr<Disk>* out)
 {
   if (seams.disk) {
@@ -317,7 +325,7 @@ int TableStore::load_collections()
     try {
       if (!decode_collection_key(it->key(), &cid))
         throw ceph::buffer::malformed_input("not the name of a collection");
-      auto c = ceph::make_ref<Collection>(cct, cid, lane_step());
+      auto c = ceph::make_ref<Collection>(cct, cid, hasten());
       auto p = bl.cbegin();
       c->node.decode(p);
       coll_map[cid] = c;

@@ -181,6 +181,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   void close_all();
   tablestore::EngineOptions engine_options();
   std::function<void()> lane_step();
+  std::function<bool()> hasten();
   tablestore::Reporter make_reporter();
   int format_engine();
   void tick();

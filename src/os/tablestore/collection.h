@@ -49,7 +49,7 @@ class Collection : public ObjectStore::CollectionImpl {
 
  private:
   FRIEND_MAKE_REF(Collection);
-  Collection(CephContext* cct, const coll_t& cid, std::function<void()> lane_step);
+  Collection(CephContext* cct, const coll_t& cid, std::function<bool()> hasten);
 };
 using CollectionRef = ceph::ref_t<Collection>;
 

@@ -27,7 +27,7 @@ ObjectStore::CollectionHandle TableStore::open_collection(const coll_t& cid)
 
 ObjectStore::CollectionHandle TableStore::create_new_collection(const coll_t& cid)
 {
-  auto c = ceph::make_ref<Collection>(cct, cid, lane_step());
+  auto c = ceph::make_ref<Collection>(cct, cid, hasten());
   std::unique_lock l{coll_lock};
   new_coll_map[cid] = c;
   return c;

@@ -19,7 +19,8 @@ namespace tablestore {
 /// An onode stays while somebody holds a reference or a transaction that changed it is not yet
 /// applied; of the others the least recently used go first when the budget is exceeded.
 ///
-/// Thread-safe: sharded by the object's hash, one mutex a shard. The contents of an onode are not guarded here.
+/// Thread-safe: sharded by the object's hash, one mutex a shard. The contents of an onode are not
+/// guarded here.
 class OnodeCache {
  public:
   explicit OnodeCache(uint64_t bytes_max);

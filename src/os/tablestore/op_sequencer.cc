@@ -33,9 +33,9 @@ void OpSequencer::note_applied(uint64_t seq)
 
 void OpSequencer::wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l)
 {
-  while (lane_step && !applied(seq)) {
+  for (bool stepped = true; stepped && !applied(seq);) {
     l.unlock();
-    lane_step();
+    stepped = hasten();
     l.lock();
   }
   cond.wait(l, [&] { return applied(seq); });

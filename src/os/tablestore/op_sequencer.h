@@ -25,9 +25,9 @@ class TxnContext;
 /// that order; the rest from any thread. `mutex` guards all but the atomics.
 class OpSequencer {
  public:
-  /// `lane_step`: makes a step of the commit lane, where that has no thread of its own; empty
-  /// otherwise.
-  explicit OpSequencer(std::function<void()> lane_step = {}) : lane_step(std::move(lane_step)) {}
+  /// `hasten`: called by who is about to wait. Where the commit lane has no thread of its own,
+  /// makes a step of it and returns true.
+  explicit OpSequencer(std::function<bool()> hasten) : hasten(std::move(hasten)) {}
 
   /// Gives the transaction its number (from 1). Just before Engine::submit().
   void note_queued(TxnContext& txc);
@@ -54,7 +54,7 @@ class OpSequencer {
   /// With `mutex` held.
   void wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l);
 
-  const std::function<void()> lane_step;
+  const std::function<bool()> hasten;
   ceph::mutex mutex = ceph::make_mutex("TableStore::OpSequencer::mutex");
   ceph::condition_variable cond;
   std::deque<TxnContext*> not_durable;

@@ -27,6 +27,7 @@ struct Counters {
   Count apply_ns{0};            // sum over groups: table write
   Count gathers{0};             // times that a group waited a moment for more transactions
   Count gathers_in_vain{0};     // and not as many came as were expected
+  Count applied_batches{0};     // of the rows of some groups each
   Count log_full_waits{0};      // times that the lane waited for a checkpoint
   // reads
   Count reads{0};
@@ -63,6 +64,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"apply_ns", &Counters::apply_ns},
     {"gathers", &Counters::gathers},
     {"gathers_in_vain", &Counters::gathers_in_vain},
+    {"applied_batches", &Counters::applied_batches},
     {"log_full_waits", &Counters::log_full_waits},
     {"reads", &Counters::reads},
     {"read_bytes", &Counters::read_bytes},

@@ -341,6 +341,7 @@ std::vector<Extent> Engine::write(Txn& txn, std::span<const iovec> iov, std::any
 }
 
 void Engine::submit(std::shared_ptr<Txn> txn) { impl_->lane->submit(std::move(txn)); }
+void Engine::hurry() { impl_->lane->hurry(); }
 void Engine::abandon(Txn& txn) { impl_->lane->discard(txn); }
 
 Status Engine::read(const Extent& extent, std::span<std::byte> out) {

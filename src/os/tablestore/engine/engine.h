@@ -190,6 +190,8 @@ class Engine {
   // Queues. Blocks only where the log is full or the queue is too long. Cannot fail: an error on
   // the way to durability is fatal (Reporter::fatal).
   void submit(std::shared_ptr<Txn> txn);
+  // Somebody waits for applied() of what was submitted: it comes without delay.
+  void hurry();
   // A transaction that is not submitted after all: waits for its writes and gives its slots back.
   void abandon(Txn& txn);
 

@@ -15,6 +15,10 @@ namespace {
 constexpr uint64_t queue_bytes_max = 16 << 20;
 constexpr uint64_t batch_bytes_max = 4 << 20;
 
+constexpr auto linger_time = std::chrono::milliseconds(1);
+constexpr uint64_t linger_bytes = 256 << 10;
+constexpr auto hurry_time = std::chrono::milliseconds(10);  // longer than most commits take
+
 }  // namespace
 
 void Applier::start() {
@@ -61,15 +65,33 @@ void Applier::push(Item item) {
   }
   room_.wait(lock, has_room);
   if (stopping_) return;
+  const bool first = queue_.empty();
+  const uint64_t before = queued_bytes_;
   queued_bytes_ += item.bytes;
   queue_.push_back(std::move(item));
+  if (first || (before < linger_bytes && queued_bytes_ >= linger_bytes)) work_.notify_one();
+}
+
+void Applier::hurry() {
+  std::lock_guard lock(mutex_);
+  hurried_until_ = std::chrono::steady_clock::now() + hurry_time;
   work_.notify_one();
+}
+
+void Applier::linger(std::unique_lock<std::mutex>& lock) {
+  const auto start = std::chrono::steady_clock::now();
+  work_.wait_for(lock, linger_time, [this, start] {
+    return stopping_ || hurried_until_ > start || queued_bytes_ >= linger_bytes;
+  });
 }
 
 std::vector<Applier::Item> Applier::take(bool wait) {
   std::vector<Item> items;
   std::unique_lock lock(mutex_);
-  if (wait) work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  if (wait) {
+    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    linger(lock);
+  }
   if (stopping_) return items;
   for (uint64_t bytes = 0; !queue_.empty() && bytes < batch_bytes_max;) {
     bytes += queue_.front().bytes;
@@ -101,6 +123,7 @@ bool Applier::step(bool wait) {
     batch.append(1, row);
   }
   write(batch.take());
+  ++counters_.applied_batches;
   counters_.apply_ns += uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   {

@@ -2,6 +2,7 @@
 // group is applied, the next is written and flushed.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -18,6 +19,9 @@ namespace tablestore {
 
 // Threads: the commit lane's calls apply(); one thread, its own or a simulator's, calls step().
 // `mutex_` guards the queue. Nothing waits for the lane here, so the lane may wait for it.
+//
+// No commit waits for it either. So its thread lingers for about a millisecond, until some groups
+// are worth a batch of the table, but not where somebody waits.
 class Applier {
  public:
   Applier(Table& table, Counters& counters, const Reporter& reporter)
@@ -35,6 +39,9 @@ class Applier {
   // The engine's own rows, after all groups before. `done` runs when they are in the table.
   void apply(uint32_t count, std::string rows, std::function<void()> done);
 
+  // Somebody waits for applied() of a transaction that is on its way.
+  void hurry();
+
   // Applies what is queued, some MiB of it, as one batch. `wait`: blocks until there is something.
   // False where there was nothing.
   bool step(bool wait);
@@ -49,6 +56,7 @@ class Applier {
   };
   void push(Item item);
   std::vector<Item> take(bool wait);
+  void linger(std::unique_lock<std::mutex>& lock);
   void write(std::string batch);
 
   Table& table_;
@@ -61,6 +69,7 @@ class Applier {
   std::condition_variable room_;  // the lane waits
   std::deque<Item> queue_;
   uint64_t queued_bytes_ = 0;     // what is being applied included
+  std::chrono::steady_clock::time_point hurried_until_{};
   bool stopping_ = false;
   std::thread thread_;
 };

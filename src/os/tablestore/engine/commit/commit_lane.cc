@@ -168,8 +168,10 @@ void CommitLane::drain() {
         step(false);
         applier_.step(false);
       }
-    else
+    else {
+      applier_.hurry();
       marker->wait();
+    }
     if (pending_free_blocks_ == 0) return;
   }
 }
@@ -310,6 +312,7 @@ void CommitLane::serve_capture() {
   }
   writer.put(Family::super, engine_rows::log_start(), lane_head_.encode());
   capture->position = lane_head_;
+  applier_.hurry();
   applier_.apply(count + 1, std::move(rows), [this, capture] {
     std::lock_guard lock(mutex_);
     capture->done = true;

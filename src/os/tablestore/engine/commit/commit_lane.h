@@ -89,6 +89,8 @@ class CommitLane {
   // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks
   // until there is something to do. False when the lane is to stop.
   bool step(bool wait);
+  // Somebody waits for applied() of what was submitted.
+  void hurry() { applier_.hurry(); }
   Applier& applier() { return applier_; }
 
  private:
