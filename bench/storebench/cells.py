@@ -10,7 +10,10 @@ from .variants import GIB, PEERS, STORE_BYTES
 KIB = 1 << 10
 MIB = 1 << 20
 
+MOST_PROVISIONED = 8 * GIB
+
 FEW = ("tablestore", "bluestore-ssd", "bluestore-hdd")
+THIN = ("tablestore-thin", "bluestore-ssd-sparse")  # with no space written beforehand
 BEST_COUNTS = ("tablestore", *PEERS)
 
 
@@ -26,6 +29,9 @@ class Cell:
     store_bytes: int = STORE_BYTES
     lasts: float = 5.5         # seconds, about, with all that surrounds the measurement
     seconds: float | None = None
+    # Of objects' data, at the most: for so much of it the space is written beforehand. 0 where the
+    # space that a store takes is what is measured, or where there is no data to speak of.
+    bytes_per_second: int = 512 * MIB
 
     def words(self) -> list[str]:
         words = ["--workload", self.workload]
@@ -35,6 +41,21 @@ class Cell:
             elif value is not False:
                 words += [f"--{name}", str(value)]
         return words
+
+
+    def provision_bytes(self, seconds: float) -> int:
+        """Space that TableStore's mkfs writes, as all of BlueStore's file is written: as much as
+        the workload can use, not the whole store, for that would be the most of each run's time."""
+        if not self.bytes_per_second:
+            return 0
+        wanted = GIB + int(self.bytes_per_second * ((self.seconds or seconds) + 1))
+        return min(wanted, MOST_PROVISIONED, self.store_bytes)
+
+
+def rate_of(size: int) -> int:
+    if size <= 16 * KIB:
+        return 512 * MIB
+    return 2 * GIB
 
 
 def name_of(size: int) -> str:
@@ -49,19 +70,20 @@ def new(size: int, depth: int, stores: tuple[str, ...], floor: bool = True) -> C
     # a perfect group commit would reach.
     if floor:
         stores += ("floor",)
-    return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth})
+    return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth},
+                bytes_per_second=rate_of(size))
 
 
 def aged(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
     """New objects where others were before."""
     return Cell(f"aged-{name_of(size)}-qd{depth}", "new", stores,
                 {"size": size, "depth": depth, "aged-bytes": GIB if size > 64 * KIB else GIB // 2},
-                lasts=25)
+                lasts=25, bytes_per_second=rate_of(size))
 
 
 def overwrite(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
     return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", stores,
-                {"size": size, "depth": depth}, lasts=7)
+                {"size": size, "depth": depth}, lasts=7, bytes_per_second=rate_of(size))
 
 
 def read(size: int, depth: int, cold: bool, stores: tuple[str, ...]) -> Cell:
@@ -79,19 +101,20 @@ def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     } | {peer: {"bluestore_cache_size": cache, "bluestore_cache_autotune": "false"}
          for peer in PEERS}
     return Cell(f"metadata-{objects // 1000}K", "metadata", stores, {"objects": objects},
-                settings=limits, lasts=30 + objects / 8000)
+                settings=limits, lasts=30 + objects / 8000, bytes_per_second=0)
 
 
 def rados(size: int, seconds: float, stores: tuple[str, ...]) -> Cell:
     return Cell(f"rados-{name_of(size)}", "rados", (*stores, "kstore", "memstore"),
-                {"size": size, "depth": 16}, lasts=30, seconds=seconds)
+                {"size": size, "depth": 16}, lasts=30, seconds=seconds,
+                bytes_per_second=rate_of(size))
 
 
 def quick() -> Iterator[Cell]:
     yield new(4 * KIB, 1, FEW)
     yield new(4 * KIB, 16, (*FEW, "kstore", "memstore"))
     yield new(64 * KIB, 1, FEW)
-    yield new(64 * KIB, 16, FEW, floor=False)
+    yield new(64 * KIB, 16, (*FEW, *THIN), floor=False)
     yield new(1 * MIB, 16, (*FEW, "kstore"), floor=False)
     yield overwrite(4 * KIB, 1, FEW)
     yield overwrite(4 * KIB, 16, FEW)
@@ -103,10 +126,11 @@ def usual() -> Iterator[Cell]:
     """Loop devices where it is to be seen whether they matter."""
     for size in (4 * KIB, 16 * KIB, 64 * KIB):
         yield new(size, 1, BEST_COUNTS if size == 4 * KIB else FEW)
-        yield new(size, 16, (*(BEST_COUNTS if size == 4 * KIB else FEW), "kstore", "memstore"))
+        yield new(size, 16, (*(BEST_COUNTS if size == 4 * KIB else FEW), *THIN, "kstore",
+                             "memstore"))
     yield new(4 * KIB, 64, FEW)
     yield new(256 * KIB, 16, FEW)
-    yield new(MIB, 16, (*BEST_COUNTS, "kstore", "memstore"))
+    yield new(MIB, 16, (*BEST_COUNTS, *THIN, "kstore", "memstore"))
     yield new(4 * MIB, 16, FEW)
     for size in (4 * KIB, 64 * KIB, MIB):
         yield rados(size, 15, FEW)
@@ -118,7 +142,7 @@ def full() -> Iterator[Cell]:
     for power in range(12, 23):
         for depth in (1, 16, 64):
             peers = ("kstore", "memstore") if power < 22 else ("kstore",)
-            yield new(1 << power, depth, (*BEST_COUNTS, *peers))
+            yield new(1 << power, depth, (*BEST_COUNTS, *THIN, *peers))
     for size in (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB):
         yield rados(size, 60, BEST_COUNTS)
     yield from others((*BEST_COUNTS, "kstore"), depths=(1, 16, 64), metadata_objects=1000000,
@@ -145,12 +169,12 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
     yield Cell("mix-4K-qd16", "mix", stores, {"size": 4 * KIB, "depth": 16}, lasts=7)
     yield Cell("small-1K", "new", stores,
                {"size": KIB, "depth": 16, "objects": metadata_objects},
-               lasts=10 + metadata_objects / 10000)
+               lasts=10 + metadata_objects / 10000, bytes_per_second=0)
     yield metadata(metadata_objects, stores)
     yield Cell(f"omap-{omap_keys // 1000}K", "omap", stores, {"objects": omap_keys},
-               lasts=25 + omap_keys / 8000)
+               lasts=25 + omap_keys / 8000, bytes_per_second=0)
     yield Cell("aging", "aging", without_kstore, {"rounds": aging_rounds},
-               lasts=aging_rounds * 12)
+               lasts=aging_rounds * 12, bytes_per_second=0)
     yield Cell("clone-4K-qd16", "clone", without_kstore, {"size": 4 * KIB, "depth": 16})
     yield Cell("full-64K", "full", without_kstore, {"size": 64 * KIB, "depth": 16},
                store_bytes=4 * GIB, lasts=20)
@@ -167,7 +191,8 @@ def choices() -> Iterator[Cell]:
     for size in (KIB, 4 * KIB, 16 * KIB, 64 * KIB):
         yield Cell(f"inline-{name_of(size)}", "new", inline, {"size": size, "depth": 16})
     tables = ("tablestore", "tablestore-universal", "tablestore-blobs")
-    yield Cell("table-metadata", "metadata", tables, {"objects": 300000}, lasts=70)
+    yield Cell("table-metadata", "metadata", tables, {"objects": 300000}, lasts=70,
+               bytes_per_second=0)
     yield Cell("table-new-4K", "new", tables, {"size": 4 * KIB, "depth": 16})
 
 

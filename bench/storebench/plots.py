@@ -14,6 +14,7 @@ from .targets import Table
 COLORS = {
     "tablestore": "#0b5fa5", "bluestore-ssd": "#d95f02", "bluestore-hdd": "#e6a04c",
     "bluestore-ssd-loop": "#a63603", "bluestore-hdd-loop": "#c9a227", "kstore": "#2a8f4e",
+    "tablestore-thin": "#7fb2dc", "bluestore-ssd-sparse": "#f2b98a",
     "memstore": "#8c8c8c", "floor": "#222222",
 }
 MORE_COLORS = ("#6a3d9a", "#b15928", "#17becf", "#e377c2", "#7f7f7f", "#bcbd22")

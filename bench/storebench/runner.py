@@ -40,7 +40,7 @@ class Runner:
 
     def run(self, cell: Cell, name: str, seconds: float) -> dict[str, Any]:
         variant = VARIANTS[name]
-        if variant.is_bluestore:
+        if variant.has_written_block:
             self._progress("writing BlueStore's file")
             self._blocks.of(cell.store_bytes)
         self._quiet_disk()
@@ -49,6 +49,7 @@ class Runner:
         try:
             with self._block_of(variant, cell) as block:
                 settings = settings_of(variant, cell.store_bytes, block,
+                                       cell.provision_bytes(seconds),
                                        cell.settings.get(name, {}))
                 if cell.workload == "rados":
                     return rados.measure(variant.store, settings, int(cell.arguments["size"]),
@@ -65,7 +66,7 @@ class Runner:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _block_of(self, variant: Variant, cell: Cell) -> AbstractContextManager[str]:
-        if not variant.is_bluestore:
+        if not variant.has_written_block:
             return nullcontext("")
         file = self._blocks.of(cell.store_bytes)
         return LoopDevice(file) if variant.on == "loop" else nullcontext(str(file))

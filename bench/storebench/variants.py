@@ -23,11 +23,16 @@ class Variant:
     name: str
     store: str
     settings: dict[str, str] = field(default_factory=dict)
-    on: str = ""              # BlueStore's block device: "file" or "loop"
+    on: str = ""              # BlueStore's block device: "file", "loop", or "sparse", which it
+                              # makes itself
 
     @property
     def is_bluestore(self) -> bool:
         return self.store == "bluestore"
+
+    @property
+    def has_written_block(self) -> bool:
+        return self.is_bluestore and self.on != "sparse"
 
 
 def bluestore(kind: str, on: str) -> Variant:
@@ -43,10 +48,12 @@ def tablestore(name: str, **options: str) -> Variant:
 
 VARIANTS = {each.name: each for each in (
     tablestore("tablestore"),
+    tablestore("tablestore-thin", provision_size="0"),
     bluestore("ssd", "file"),
     bluestore("hdd", "file"),
     bluestore("ssd", "loop"),
     bluestore("hdd", "loop"),
+    bluestore("ssd", "sparse"),
     Variant("kstore", "kstore"),
     Variant("memstore", "memstore"),
     # The file system alone: one write and one flush.
@@ -65,12 +72,13 @@ VARIANTS = {each.name: each for each in (
 PEERS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-loop", "bluestore-hdd-loop")
 
 
-def settings_of(variant: Variant, store_bytes: int, block: str,
+def settings_of(variant: Variant, store_bytes: int, block: str, provision_bytes: int,
                 extra: dict[str, str]) -> dict[str, str]:
     """All of Ceph's options for a run."""
     settings = {"osd_memory_target": str(MEMORY_TARGET)}
     if variant.store == "tablestore":
-        settings["tablestore_capacity"] = str(store_bytes)
+        settings |= {"tablestore_capacity": str(store_bytes),
+                     "tablestore_provision_size": str(provision_bytes)}
     elif variant.is_bluestore:
         settings |= {"bluestore_block_size": str(store_bytes), "bluestore_block_path": block}
     elif variant.store == "memstore":

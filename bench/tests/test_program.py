@@ -14,9 +14,10 @@ from storebench.runner import Runner, RunError
 from storebench.variants import GIB
 
 STORES = ("tablestore", "bluestore-ssd", "kstore", "memstore")
+EVERY_WAY = (*STORES, "tablestore-thin", "bluestore-ssd-sparse")
 SMALL = {"depth": 4, "warmup": 0.1, "log-entries": 200, "pgs": 8}
 WORKLOADS = (
-    Cell("new", "new", STORES, {"size": "16K"}),
+    Cell("new", "new", EVERY_WAY, {"size": "16K"}),
     Cell("aged", "new", STORES, {"size": "4K", "aged-bytes": "1M"}),
     Cell("overwrite", "overwrite", STORES, {"objects": 16, "object-size": "256K"}),
     Cell("unaligned", "overwrite", STORES,
