@@ -8,7 +8,6 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
-#include "rocksdb/slice_transform.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
@@ -106,11 +105,6 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
     o.memtable_whole_key_filtering = true;
     o.memtable_prefix_bloom_size_ratio = 0.02;
   }
-  // Rows of one omap (a PG's log) are added in the order of their keys: the place of the last one
-  // is where the search for the next begins. A prefix is the omap's (16 bytes), the kind of row,
-  // and a byte that tells a PG's log entries from its other keys.
-  if (family == Family::omap)
-    o.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(18));
   if (options.stepped) {
     o.disable_auto_compactions = true;
     o.arena_block_size = 32 << 10;
