@@ -2,6 +2,8 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include "os/tablestore/TableStore.h"
 
+#include <algorithm>
+
 #include "common/Thread.h"
 #include "common/debug.h"
 #include "common/errno.h"
@@ -291,7 +293,7 @@ int TableStore::load_meta(bool for_reading)
 int TableStore::open_above_engine()
 {
   data_cache = std::make_unique<DataCache>(options.data_cache_bytes());
-  onodes = std::make_unique<OnodeCache>(options.onode_cache_bytes());
+  onodes = std::make_unique<OnodeCache>(options.onode_cache_bytes() + options.data_cache_bytes());
   shared_slots = std::make_unique<SharedSlots>(cct, *engine);
   data = std::make_unique<ObjectData>(cct, *engine, *shared_slots, *data_cache,
                                       options.inline_max_bytes,
@@ -394,10 +396,13 @@ void TableStore::close_all()
   dir.close();
 }
 
+// What data does not use of its share serves the onodes until it does.
 void TableStore::tick()
 {
-  onodes->resize(options.onode_cache_bytes());
-  data_cache->resize(options.data_cache_bytes());
+  const uint64_t data_bytes = options.data_cache_bytes();
+  data_cache->resize(data_bytes);
+  onodes->resize(options.onode_cache_bytes() + data_bytes -
+                 std::min(data_bytes, data_cache->bytes()));
   engine->resize_table_cache(options.table_cache_bytes());
   shared_slots->trim();
   refresh_perf_counters();
