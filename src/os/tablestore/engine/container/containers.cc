@@ -307,12 +307,16 @@ bool Containers::obtain_for_allocate(unsigned slot_class) {
 
 std::vector<Extent> Containers::allocate(uint64_t bytes) {
   const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
-  while (blocks) {
+  // A request takes slots of several classes, and a container that is given to one of them may be
+  // what another one wants next: not for ever.
+  const uint64_t most = slot_classes + blocks / container_blocks();
+  for (uint64_t obtained = 0; blocks; ++obtained) {
     unsigned wanted = 0;
     auto extents = allocator_.allocate(blocks, false, &wanted);
     if (!extents.empty()) return extents;
     wanted_class_.store(wanted, std::memory_order_relaxed);
-    if (!obtain_for_allocate(wanted)) return allocator_.allocate(blocks, true, nullptr);
+    if (obtained == most || !obtain_for_allocate(wanted))
+      return allocator_.allocate(blocks, true, nullptr);
   }
   return {};
 }
