@@ -157,7 +157,7 @@ MUTANTS = (
             "    Status s = disk_.sync_dir(class_dir(to_class));\n"
             "    if (s.ok()) s = disk_.sync_dir(class_dir(from_class));\n", "    Status s;\n")),
     mutant("reclassed_counts_as_written", "of a renamed container all blocks count as written",
-           ("container/allocator.cc", "  BlockBitmap unwritten = take_out(old);\n",
+           ("container/allocator_background.cc", "  BlockBitmap unwritten = take_out(old);\n",
             "  take_out(old);\n  BlockBitmap unwritten(old.blocks);\n")),
     mutant("punched_stays_written", "a punched block counts as written",
            ("container/container_state.cc", "  unwritten_.set(first, count);\n", "")),

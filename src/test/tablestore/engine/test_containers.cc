@@ -102,6 +102,11 @@ class ContainersTest : public testing::Test {
     for (int i = 0; i < 9; ++i) own(take(64 << 10));
     ASSERT_EQ(counters.containers_reclassed, 1u);
   }
+  static uint64_t blocks_of(const std::vector<Extent>& extents) {
+    uint64_t blocks = 0;
+    for (const Extent& extent : extents) blocks += extent.blocks;
+    return blocks;
+  }
   AllocatorUsage usage() { return containers->allocator().usage(); }
   std::vector<std::string> files(const std::string& slot_class) {
     return *disk->list("containers/" + slot_class);
@@ -649,6 +654,28 @@ TEST_F(ContainersTest, AClassInUseKeepsItsLastFreeContainerWhileAFileCanBeMade) 
   EXPECT_EQ(counters.containers_reclassed, 0u);
   EXPECT_EQ(files("10").size(), 1u);
   EXPECT_EQ(files("04").size(), 1u);
+}
+
+// There is one free container, of 32 KiB, a class in demand. 64 KiB cannot be had elsewhere; but
+// when it is of that class, 32 KiB would take it back.
+TEST_F(ContainersTest, ARequestDoesNotPassAContainerBetweenItsClassesForEver) {
+  options.capacity_bytes = 8 * mib;
+  make_free_large(2);
+  std::vector<Extent> owned;  // every second block of the other one
+  for (uint32_t block = 0; block < 1024; block += 2) owned.push_back({0, block, 1});
+  ASSERT_TRUE(open(owned).ok());
+  for (int i = 0; i < 20; ++i) containers->allocator().cancel(take(32 << 10)[0]);
+  ASSERT_EQ(counters.containers_reclassed, 1u);
+  EXPECT_EQ(blocks_of(take(96 << 10)), 24u);
+  EXPECT_EQ(counters.containers_reclassed, 3u);
+}
+
+TEST_F(ContainersTest, ARequestOfSeveralContainersGetsThem) {
+  make_free_large(3);
+  containers->allocator().begin_reclass(4, true);  // held from here on
+  const auto extents = take(12 * mib);
+  EXPECT_EQ(extents.size(), 3u);
+  EXPECT_EQ(counters.containers_created, 1u);
 }
 
 TEST_F(ContainersTest, ANameThatFindsNoSpaceChangesNothing) {

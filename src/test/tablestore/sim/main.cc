@@ -10,11 +10,13 @@
 
 #include "test/tablestore/sim/exhaustive.h"
 #include "test/tablestore/sim/history.h"
+#include "test/tablestore/sim/last_words.h"
 
 namespace {
 
 using tablestore::sim::HistoryOptions;
 using tablestore::sim::HistoryResult;
+using tablestore::sim::LastWords;
 
 constexpr char usage[] =
     "Usage: tablestore_sim [--seed N] [--minutes M] [--faults LIST] [--steps N] [--soak]\n"
@@ -118,10 +120,15 @@ int run_all_short(const Arguments& a) {
   return r.failure.empty() ? 0 : 1;
 }
 
+std::string replay_of(const Arguments& a, uint64_t seed) {
+  return "./run sim --seed " + std::to_string(seed) + " --steps " +
+         std::to_string(a.history.steps) + " --faults " + a.faults;
+}
+
 void report_failure(const Arguments& a, uint64_t seed, const std::string& failure) {
+  LastWords::clear();
   std::printf("FAILED seed %llu: %s\n", (unsigned long long)seed, failure.c_str());
-  std::printf("replay: ./run sim --seed %llu --steps %u --faults %s\n", (unsigned long long)seed,
-              a.history.steps, a.faults.c_str());
+  std::printf("replay: %s\n", replay_of(a, seed).c_str());
   std::fflush(stdout);
   if (!a.minimise) return;
   const auto smaller = minimise(make_history(seed, a.history), a.history);
@@ -193,6 +200,7 @@ int run_random(Arguments a) {
   double reported = 0;
   for (uint64_t seed = a.seed;; ++seed) {
     choose_base(seed, &a.history);
+    LastWords::set(replay_of(a, seed));
     const auto r = run_history(make_history(seed, a.history), a.history);
     ++histories;
     sum += r;
@@ -217,6 +225,7 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   Arguments a = parse(argc, argv);
+  LastWords::install();
   if (!a.seed_given && a.minutes == 0 && !a.soak && !a.exhaustive && !a.seeds)
     a.minutes = 1;
   if (!a.replay.empty()) return replay(a);

@@ -14,9 +14,6 @@ namespace {
 constexpr unsigned prepared_candidates = 4;
 constexpr uint32_t prepared_reach_blocks = 8192;
 
-// How many containers begin_punch() looks at under the mutex.
-constexpr unsigned punch_candidates = 64;
-
 }  // namespace
 
 ContainerState& Allocator::state(uint32_t container) {
@@ -29,13 +26,6 @@ const ContainerState& Allocator::state(uint32_t container) const {
   auto it = containers_.find(container);
   require(it != containers_.end(), "an extent lies in a container that exists");
   return *it->second;
-}
-
-template <typename Change>
-void Allocator::change(ContainerState& container, Change change) {
-  const ContainerState::Counts before = container.counts();
-  change();
-  account(container, before, container.counts());
 }
 
 void Allocator::account(const ContainerState& container, const ContainerState::Counts& before,
@@ -406,154 +396,6 @@ std::vector<uint32_t> Allocator::containers() const {
   ids.reserve(containers_.size());
   for (const auto& [id, container] : containers_) ids.push_back(id);
   return ids;
-}
-
-// --- background work
-
-std::optional<Extent> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
-  std::lock_guard lock(mutex_);
-  Class& index = classes_[slot_class];
-  max_blocks = std::min<uint64_t>(max_blocks, unreserved_blocks());
-  if (!max_blocks || index.with_unwritten.empty()) return std::nullopt;
-  // Where the next slots will be taken from, first.
-  const uint32_t id = index.with_unwritten.contains(index.cursor_container)
-                          ? index.cursor_container
-                          : *index.with_unwritten.begin();
-  ContainerState& container = state(id);
-  const Extent run = container.find_unwritten_run(max_blocks);
-  change(container, [&] { container.take(run.block, run.blocks); });
-  return run;
-}
-
-std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min_blocks,
-                                             uint32_t max_blocks) {
-  std::lock_guard lock(mutex_);
-  auto it = containers_.lower_bound(punch_cursor_);
-  const size_t budget = std::min<size_t>(punch_candidates, containers_.size());
-  for (size_t i = 0; i < budget; ++i, ++it) {
-    if (it == containers_.end()) it = containers_.begin();
-    ContainerState& container = *it->second;
-    punch_cursor_ = container.id() + 1;
-    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
-    const uint64_t spare = rule.spare_blocks[container.slot_class()];
-    if (age_ - container.last_taken_age < rule.min_age || class_free <= spare) continue;
-    const uint64_t most = std::min({class_free - spare, unreserved_blocks(), uint64_t(max_blocks)});
-    if (most < min_blocks || container.counts().free < min_blocks) continue;
-    const Extent run = container.find_free_run(min_blocks, most);
-    if (!run.blocks) continue;
-    change(container, [&] { container.take(run.block, run.blocks); });
-    punch_cursor_ = container.id();
-    return run;
-  }
-  return std::nullopt;
-}
-
-void Allocator::end_punch(const Extent& extent) {
-  std::lock_guard lock(mutex_);
-  ContainerState& container = state(extent.container);
-  change(container, [&] { container.punch(extent.block, extent.blocks); });
-}
-
-std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_class,
-                                               uint32_t max_blocks) {
-  std::lock_guard lock(mutex_);
-  if (!max_blocks) return std::nullopt;
-  if (!(slot_class ? usage_.classes[*slot_class].punched_blocks : usage_.punched_blocks)) {
-    return std::nullopt;
-  }
-  for (auto& [id, container] : containers_) {
-    if (slot_class && container->slot_class() != *slot_class) continue;
-    if (!container->counts().punched) continue;
-    const Extent run = container->find_punched_run(max_blocks);
-    change(*container, [&] { container->unpunch(run.block, run.blocks); });
-    return run;
-  }
-  return std::nullopt;
-}
-
-void Allocator::end_background(const Extent& extent) {
-  std::lock_guard lock(mutex_);
-  give(extent);
-}
-
-std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
-  std::lock_guard lock(mutex_);
-  for (auto it = containers_.rbegin(); it != containers_.rend(); ++it) {
-    const ContainerState& container = *it->second;
-    const ContainerState::Counts& counts = container.counts();
-    if (!container.empty() || age_ - container.last_taken_age < rule.min_age) continue;
-    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
-    if (class_free - counts.free < rule.spare_blocks[container.slot_class()]) continue;
-    if (unreserved_blocks() < counts.free) continue;
-    return it->first;
-  }
-  return std::nullopt;
-}
-
-std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, bool may_be_last) const {
-  const ContainerState* best = nullptr;
-  for (unsigned c = 0; c < slot_classes; ++c) {
-    const std::set<uint32_t>& candidates = classes_[c].all_free;
-    const bool needs_its_last = usage_.classes[c].recent_slots > 0 && !may_be_last;
-    if (c == slot_class || candidates.size() <= (needs_its_last ? 1 : 0)) continue;
-    for (uint32_t id : candidates) {
-      const ContainerState& container = state(id);
-      if (unreserved_blocks() < container.blocks()) continue;
-      if (!best || container.counts().unwritten_free < best->counts().unwritten_free) {
-        best = &container;
-      }
-    }
-  }
-  if (!best) return std::nullopt;
-  return best->id();
-}
-
-bool Allocator::can_reclass(unsigned slot_class, bool may_be_last) const {
-  std::lock_guard lock(mutex_);
-  return reclassable(slot_class, may_be_last).has_value();
-}
-
-std::optional<Allocator::Reclassed> Allocator::begin_reclass(unsigned slot_class,
-                                                             bool may_be_last) {
-  std::lock_guard lock(mutex_);
-  const auto id = reclassable(slot_class, may_be_last);
-  if (!id) return std::nullopt;
-  ContainerState& container = state(*id);
-  change(container, [&] { container.take(0, container.blocks()); });
-  return Reclassed{*id, container.slot_class(), container.blocks()};
-}
-
-// Which of its blocks are unwritten.
-BlockBitmap Allocator::take_out(const Reclassed& old) {
-  const auto it = containers_.find(old.container);
-  require(it != containers_.end() && it->second->is_held(0, old.blocks),
-          "a container that changes its class is held");
-  require(it->second->counts().durable == 0, "and nothing in it is owned");
-  BlockBitmap unwritten = it->second->unwritten();
-  account_gone(*it->second);
-  containers_.erase(it);
-  return unwritten;
-}
-
-void Allocator::lose_reclassed(const Reclassed& old) {
-  std::lock_guard lock(mutex_);
-  take_out(old);
-}
-
-void Allocator::end_reclass(const Reclassed& old, uint32_t container, unsigned slot_class) {
-  std::lock_guard lock(mutex_);
-  BlockBitmap unwritten = take_out(old);
-  const auto [added, is_new] = containers_.emplace(
-      container, std::make_unique<ContainerState>(container, slot_class, std::move(unwritten),
-                                                  BlockBitmap(0)));
-  require(is_new && container < next_container_id_, "its number is a new one");
-  added->second->last_taken_age = age_;
-  account_new(*added->second);
-}
-
-void Allocator::advance_age() {
-  std::lock_guard lock(mutex_);
-  ++age_;
 }
 
 AllocatorUsage Allocator::usage() const {

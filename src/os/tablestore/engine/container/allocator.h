@@ -183,7 +183,11 @@ class Allocator {
   const ContainerState& state(uint32_t container) const;
   // Changes a container, and follows with the sums and indexes.
   template <typename Change>
-  void change(ContainerState& container, Change change);
+  void change(ContainerState& container, Change change) {
+    const ContainerState::Counts before = container.counts();
+    change();
+    account(container, before, container.counts());
+  }
   void account(const ContainerState& container, const ContainerState::Counts& before,
                const ContainerState::Counts& after);
   void account_new(const ContainerState& container);

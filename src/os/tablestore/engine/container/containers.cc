@@ -307,18 +307,21 @@ bool Containers::obtain_for_allocate(unsigned slot_class) {
 
 std::vector<Extent> Containers::allocate(uint64_t bytes) {
   const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
-  // A request takes slots of several classes, and a container that is given to one of them may be
-  // what another one wants next: not for ever.
-  const uint64_t most = slot_classes + blocks / container_blocks();
-  for (uint64_t obtained = 0; blocks; ++obtained) {
+  if (!blocks) return {};
+  // A request takes slots of several classes, the larger ones first, and a container that it gets
+  // for one of them may be the one that it takes for the next. When it comes back to a larger class
+  // there are not enough for both, and it takes pieces.
+  unsigned last_wanted = slot_classes;
+  uint64_t rest = slot_classes + blocks / container_blocks();  // others may take what it gets
+  while (true) {
     unsigned wanted = 0;
     auto extents = allocator_.allocate(blocks, false, &wanted);
     if (!extents.empty()) return extents;
     wanted_class_.store(wanted, std::memory_order_relaxed);
-    if (obtained == most || !obtain_for_allocate(wanted))
-      return allocator_.allocate(blocks, true, nullptr);
+    if (wanted > last_wanted || rest-- == 0 || !obtain_for_allocate(wanted)) break;
+    last_wanted = wanted;
   }
-  return {};
+  return allocator_.allocate(blocks, true, nullptr);
 }
 
 // --- background work

@@ -3,7 +3,6 @@
 // ./run sim --store: random histories from a seed on, or all short ones.
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <ctime>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +18,10 @@
 #include "global/global_init.h"
 #include "test/objectstore/tablestore/sim/exhaustive.h"
 #include "test/objectstore/tablestore/sim/history.h"
+#include "test/tablestore/sim/last_words.h"
 
 using namespace tablestore_sim;
+using tablestore::sim::LastWords;
 
 namespace {
 
@@ -130,32 +131,14 @@ Arguments parse(int argc, char** argv)
   return a;
 }
 
-// An assertion of the store ends the process: tell which history it was.
-char replay_line[512];
-
-void tell_seed(int number)
-{
-  if (::write(STDOUT_FILENO, replay_line, std::strlen(replay_line)) < 0)
-    ::_exit(2);
-  std::signal(number, SIG_DFL);
-  std::raise(number);
-}
-
 std::string replay_of(const Arguments& a, uint64_t seed)
 {
   return "./run sim --store --seed " + std::to_string(seed) + " --steps " +
       std::to_string(a.history.steps) + " --faults " + a.faults;
 }
 
-void remember(const Arguments& a, uint64_t seed)
-{
-  std::snprintf(replay_line, sizeof(replay_line), "FAILED seed %llu: an assertion\nreplay: %s\n",
-                (unsigned long long)seed, replay_of(a, seed).c_str());
-}
-
 int run_all_short(const Arguments& a)
 {
-  std::snprintf(replay_line, sizeof(replay_line), "FAILED an assertion, of a short history\n");
   const auto r = run_exhaustive(a.all, [](const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
@@ -171,6 +154,7 @@ int run_all_short(const Arguments& a)
 
 void report_failure(const Arguments& a, uint64_t seed, const std::string& failure)
 {
+  LastWords::clear();
   std::printf("FAILED seed %llu: %s\n", (unsigned long long)seed, failure.c_str());
   std::printf("replay: %s\n", replay_of(a, seed).c_str());
   std::fflush(stdout);
@@ -205,7 +189,7 @@ int replay(const Arguments& a)
 
 HistoryResult run_seed(const Arguments& a, uint64_t seed)
 {
-  remember(a, seed);
+  LastWords::set(replay_of(a, seed));
   const auto steps = make_history(seed, a.history);
   HistoryResult r = run_history(steps, a.history);
   if (a.twice && r.failure.empty()) {
@@ -306,8 +290,7 @@ int main(int argc, char** argv)
   auto cct = global_init(&defaults, nothing, CEPH_ENTITY_TYPE_CLIENT, CODE_ENVIRONMENT_UTILITY,
                          CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
   common_init_finish(g_ceph_context);
-  std::signal(SIGABRT, tell_seed);
-  std::signal(SIGSEGV, tell_seed);
+  LastWords::install();
 
   std::string directory =
       (std::filesystem::temp_directory_path() / "ceph_tablestore_sim.XXXXXX").string();
