@@ -11,6 +11,7 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
+SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
 FEW = ("tablestore", "bluestore-ssd", "bluestore-hdd")
 THIN = ("tablestore-thin", "bluestore-ssd-sparse")  # with no space written beforehand
@@ -110,6 +111,13 @@ def rados(size: int, seconds: float, stores: tuple[str, ...]) -> Cell:
                 bytes_per_second=rate_of(size))
 
 
+def imitated_flush(kind: str, microseconds: int, size: int, depth: int,
+                   stores: tuple[str, ...]) -> Cell:
+    """On a disk with power-loss protection, and on a busy one."""
+    return Cell(f"flush-{kind}-{name_of(size)}-qd{depth}", "new", stores,
+                {"size": size, "depth": depth, "flush-us": microseconds})
+
+
 def quick() -> Iterator[Cell]:
     yield new(4 * KIB, 1, FEW)
     yield new(4 * KIB, 16, (*FEW, "kstore", "memstore"))
@@ -167,9 +175,11 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
         for cold in (True, False):
             yield read(size, 16, cold, stores)
     yield Cell("mix-4K-qd16", "mix", stores, {"size": 4 * KIB, "depth": 16}, lasts=7)
-    yield Cell("small-1K", "new", stores,
-               {"size": KIB, "depth": 16, "objects": metadata_objects},
-               lasts=10 + metadata_objects / 10000, bytes_per_second=0)
+    for kind, microseconds in (("free", 0), ("slow", 2000)):
+        for depth in (16, 64):
+            yield imitated_flush(kind, microseconds, 4 * KIB, depth, without_kstore)
+    yield Cell("small-1K", "new", stores, {"size": KIB, "depth": 16, "objects": SMALL_OBJECTS},
+               lasts=10 + SMALL_OBJECTS / 10000, bytes_per_second=0)
     yield metadata(metadata_objects, stores)
     yield Cell(f"omap-{omap_keys // 1000}K", "omap", stores, {"objects": omap_keys},
                lasts=25 + omap_keys / 8000, bytes_per_second=0)

@@ -74,6 +74,21 @@ class Program(unittest.TestCase):
         self.assertGreaterEqual(phase["usage"]["disk_flushes"], phase["operations"] * 0.9)
         self.assertGreaterEqual(phase["usage"]["write_bytes"], phase["payload_bytes"] * 0.9)
 
+    def test_a_flush_takes_as_long_as_was_said(self) -> None:
+        cell = Cell("slow", "new", (), {"size": "4K", "depth": 1, "flush-us": 5000})
+        for store in ("tablestore", "bluestore-ssd", "kstore"):
+            with self.subTest(store=store):
+                self.assertGreater(self.run_cell(cell, store)["phases"][0]["latency_us"]["p50"],
+                                   5000)
+
+    def test_a_free_flush_does_not_reach_the_disk(self) -> None:
+        cell = Cell("free", "new", (), {"size": "4K", "depth": 1, "flush-us": 0})
+        for store in ("tablestore", "bluestore-ssd", "kstore"):
+            with self.subTest(store=store):
+                phase = self.run_cell(cell, store)["phases"][0]
+                # Others may be at work on this disk.
+                self.assertLess(phase["usage"]["disk_flushes"], phase["operations"] * 0.5)
+
     def test_a_wrong_option_is_an_error_that_names_it(self) -> None:
         cell = Cell("new", "new", (), {}, settings={"memstore": {"no_such_option": "1"}})
         with self.assertRaisesRegex(RunError, "no_such_option"):

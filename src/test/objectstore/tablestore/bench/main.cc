@@ -12,6 +12,7 @@
 #include "global/global_context.h"
 #include "global/global_init.h"
 #include "test/objectstore/tablestore/bench/floor.h"
+#include "test/objectstore/tablestore/bench/flush.h"
 #include "test/objectstore/tablestore/bench/workloads.h"
 
 using namespace store_bench;
@@ -58,6 +59,8 @@ void dump_options(ceph::Formatter& f, const Options& o, unsigned shards)
   f.dump_bool("unaligned", o.unaligned);
   f.dump_unsigned("aged_bytes", o.aged_bytes);
   f.dump_bool("cold", o.cold);
+  if (o.flush_us)
+    f.dump_unsigned("flush_us", *o.flush_us);
   f.dump_unsigned("pgs", o.pgs);
   f.open_object_section("settings");
   for (const auto& [name, value] : o.settings)
@@ -138,6 +141,7 @@ int main(int argc, char** argv)
     return status;
   const Workload& workload = *find_workload(options->workload);
   complete(*options, workload);
+  imitate_flush(options->flush_us);
   try {
     auto cct = make_context(*options);
     ceph::JSONFormatter f;

@@ -73,6 +73,8 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   add("read-percent", po::value(&o.read_percent), "of the workload mix");
   add("rounds", po::value(&o.rounds), "of the workload aging");
   add("fill-percent", po::value(&o.fill_percent), "of the workload full");
+  add("flush-us", po::value<uint64_t>()->notifier([&o](uint64_t us) { o.flush_us = us; }),
+      "a flush takes so many microseconds and does not reach the disk; else the disk's own");
   add("seed", po::value(&o.seed), "of all that is random");
   add("pgs", po::value(&o.pgs), "placement groups, a power of two");
   add("log-entries", po::value(&o.log_entries), "of each PG's log; 0: as an OSD chooses");

@@ -33,6 +33,7 @@ struct Options {
   unsigned read_percent = 70;        ///< of the mix
   unsigned rounds = 10;              ///< of aging
   unsigned fill_percent = 90;        ///< of the full store
+  std::optional<uint64_t> flush_us;  ///< as imitate_flush() takes it
   uint64_t seed = 1;
 
   // the placement groups
