@@ -1,6 +1,8 @@
 // What a damaged table answers: an error, never other rows.
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <vector>
 
 #include "test/tablestore/engine/engine_fixture.h"
 
@@ -16,20 +18,28 @@ class TableDamageTest : public EngineFixture {
     ASSERT_NO_FATAL_FAILURE(format());
     ASSERT_NO_FATAL_FAILURE(open());
   }
-  // Flips a bit in the first block of the largest table file.
-  void damage_largest_file() {
-    engine.reset();
-    std::filesystem::path largest;
-    uintmax_t most = 0;
+  // The files of the table in the order in which they were made.
+  std::vector<std::filesystem::path> files() {
+    std::vector<std::filesystem::path> found;
     for (const auto& entry : std::filesystem::directory_iterator(directory + "/table"))
-      if (entry.path().extension() == ".sst" && entry.file_size() > most)
-        largest = entry.path(), most = entry.file_size();
-    ASSERT_GT(most, 100000u);
-    std::fstream file(largest, std::ios::binary | std::ios::in | std::ios::out);
-    file.seekg(5000);
+      if (entry.path().extension() == ".sst") found.push_back(entry.path());
+    std::ranges::sort(found);
+    return found;
+  }
+  static void flip_a_bit(const std::filesystem::path& path, uint64_t at) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(std::streamoff(at));
     const char byte = char(file.get());
-    file.seekp(5000);
+    file.seekp(std::streamoff(at));
     file.put(char(byte ^ 1));
+  }
+  void damage_first_block_of_largest_file() {
+    engine.reset();
+    const auto all = files();
+    const auto largest = std::ranges::max_element(
+        all, {}, [](const auto& path) { return std::filesystem::file_size(path); });
+    ASSERT_GT(std::filesystem::file_size(*largest), 100000u);
+    flip_a_bit(*largest, 5000);
   }
 };
 
@@ -44,10 +54,30 @@ TEST_F(TableDamageTest, AnIteratorThatMeetsARangeDeletionKeepsTheErrorOfAFile) {
   txn->erase_range(Family::omap, "k2", "k7");
   commit(txn);
   ASSERT_TRUE(engine->close().ok());
-  ASSERT_NO_FATAL_FAILURE(damage_largest_file());
+  ASSERT_NO_FATAL_FAILURE(damage_first_block_of_largest_file());
   ASSERT_NO_FATAL_FAILURE(open());
   auto it = engine->iterate(Family::omap, "", "");
   for (it->seek_to_first(); it->valid(); it->next()) EXPECT_NE(it->key(), "k9");
+  EXPECT_EQ(it->status().code(), EIO);
+}
+
+// RocksDB opens sixteen files with the table, the others when they are read.
+TEST_F(TableDamageTest, AnIteratorSurvivesAFileThatCannotBeOpened) {
+  for (int i = 0; i < 20; ++i) {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::omap, "a" + std::to_string(i), "");
+    txn->erase_range(Family::omap, "k2", "k7");
+    commit(txn);
+    ASSERT_TRUE(engine->checkpoint().ok());
+  }
+  ASSERT_NO_FATAL_FAILURE(close_and_open());
+  auto all = files();
+  ASSERT_GT(all.size(), 30u);
+  all.resize(all.size() / 2);  // the older ones
+  for (const auto& path : all) flip_a_bit(path, std::filesystem::file_size(path) - 1);
+  auto it = engine->iterate(Family::omap, "", "");
+  it->seek_to_first();
+  EXPECT_FALSE(it->valid());
   EXPECT_EQ(it->status().code(), EIO);
 }
 
