@@ -166,6 +166,11 @@ int TableStore::mkfs()
   r = format_engine();
   if (r < 0)
     return r;
+  // Now, after it has flushed files.
+  if (devices.fast_commits() > 0) {
+    derr << __func__ << " " << fast_commit_warning(path) << dendl;
+    return -EOPNOTSUPP;
+  }
   r = write_meta("type", get_type());
   if (r < 0) {
     derr << __func__ << " cannot write " << path << "/type: " << cpp_strerror(r) << dendl;
@@ -250,6 +255,9 @@ int TableStore::open_all(bool for_reading)
     close_all();
     return r;
   }
+  has_fast_commits = devices.fast_commits() > 0;
+  if (has_fast_commits)
+    derr << __func__ << " " << fast_commit_warning(path) << dendl;
   if (!seams.stepped) {
     finisher.start();
     tick_stop = false;

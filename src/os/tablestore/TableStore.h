@@ -245,6 +245,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   uuid_d fsid;
   bool mounted = false;
   bool read_only = false;
+  bool has_fast_commits = false;     ///< DeviceInfo::fast_commits(), when it was mounted
   uint64_t inline_bound_bytes = 0;   ///< no inline data is larger, whatever the option says now
 
   // Between mount and umount. The order is that of construction.

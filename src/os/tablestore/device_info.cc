@@ -9,6 +9,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "common/blkdev.h"
 #include "include/stringify.h"
 
@@ -105,6 +108,37 @@ int DeviceInfo::numa_node(int* node, std::set<int>* nodes, std::set<std::string>
   if (nodes)
     *nodes = found;
   return 0;
+}
+
+uint64_t DeviceInfo::fast_commits() const
+{
+  Directory dir(directory);
+  struct stat st;
+  if (dir.fd < 0 || fs_type(dir.fd) != "ext4" || ::fstat(dir.fd, &st) < 0)
+    return 0;
+  std::error_code error;
+  const std::string number = stringify(major(st.st_dev)) + ":" + stringify(minor(st.st_dev));
+  const auto device = std::filesystem::canonical("/sys/dev/block/" + number, error);
+  if (error)
+    return 0;
+  std::ifstream fc_info("/proc/fs/ext4/" + device.filename().string() + "/fc_info");
+  return fast_commits_of(fc_info);
+}
+
+uint64_t DeviceInfo::fast_commits_of(std::istream& fc_info)
+{
+  std::string title, what;
+  uint64_t commits = 0;
+  std::getline(fc_info, title);
+  fc_info >> commits >> what;
+  return title == "fc stats:" && what == "commits" ? commits : 0;
+}
+
+std::string fast_commit_warning(const std::string& directory)
+{
+  return directory + " is on ext4 with fast_commit, which can lose writes that were flushed: "
+                     "stop the OSD, unmount the file system, switch it off with "
+                     "'tune2fs -O ^fast_commit DEVICE'";
 }
 
 void DeviceInfo::collect_metadata(std::map<std::string, std::string>* metadata) const

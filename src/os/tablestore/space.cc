@@ -43,6 +43,8 @@ int TableStore::statfs(store_statfs_t* buf, osd_alert_list_t* alerts)
     alerts->emplace("TABLESTORE_NO_SPACE",
                     "only the reserve of " + std::to_string(reserve) + " bytes is left");
   }
+  if (alerts && has_fast_commits)
+    alerts->emplace("TABLESTORE_FAST_COMMIT", fast_commit_warning(path));
   return 0;
 }
 

@@ -3,10 +3,12 @@
 // Which directories are opened, which are refused, and that a refusal changes nothing on disk.
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "common/config.h"
 #include "common/perf_counters.h"
 #include "global/global_context.h"
+#include "os/tablestore/device_info.h"
 #include "test/objectstore/tablestore/child_program.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
@@ -338,6 +340,15 @@ TEST_F(StoreRefusal, MkfsLeavesAStoreOfAnotherTypeAlone)
   EXPECT_LT(store->mkfs(), 0);
   EXPECT_LT(store->mount(), 0);
   EXPECT_EQ(before, snapshot_of(dir));
+}
+
+TEST(DeviceInfo, TheKernelTellsOfFastCommits)
+{
+  std::istringstream used("fc stats:\n17 commits\n2 ineligible\n40 numblks\n"),
+      off("fc stats:\n0 commits\n0 ineligible\n0 numblks\n"), none;
+  EXPECT_EQ(17u, tablestore::DeviceInfo::fast_commits_of(used));
+  EXPECT_EQ(0u, tablestore::DeviceInfo::fast_commits_of(off));
+  EXPECT_EQ(0u, tablestore::DeviceInfo::fast_commits_of(none));
 }
 
 TEST_F(StoreRefusal, InterruptedMkfsIsContinued)

@@ -68,7 +68,8 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   o.max_open_files = 1000;
   o.keep_log_file_num = 4;
   o.max_log_file_size = 16 << 20;
-  o.use_direct_reads = true;
+  // What the table's cache does not hold, the kernel may, as long as nobody else wants the memory.
+  o.use_direct_reads = false;
   o.use_direct_io_for_flush_and_compaction = true;
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
