@@ -17,15 +17,15 @@ build_powercut() {
 # powercut ARGS...: in an empty directory, which is kept where a store was found broken. The mounts
 # and loop devices go with the program.
 powercut() {
-  local status=0
+  local status=0 kept=$STATE/${keep_as:-powercut-failed}
   scratch=$STATE/powercut.$BASHPID
   mkdir -p "$scratch"
   in_env /unit/plain/tablestore_powercut --dir "/state/${scratch##*/}" "$@" </dev/null || status=$?
   if [ "$status" = 1 ]; then
-    rm -rf --one-file-system "$STATE/powercut-failed"
-    mv "$scratch" "$STATE/powercut-failed"
+    rm -rf --one-file-system "$kept"
+    mv "$scratch" "$kept"
     scratch=
-    say "what was found, a disk image after a power cut: in $STATE/powercut-failed"
+    say "what was found, a disk image after a power cut: in $kept"
   fi
   remove_scratch
   return "$status"
@@ -52,6 +52,7 @@ suite_kernel() {
     kernel_part store-kill-9 --store "$CEPH_TEST_TABLESTORE" --cuts 0 --kills 40
     kernel_part store-ext4 --store "$CEPH_TEST_TABLESTORE" --fs ext4 --cuts 60
     kernel_part store-xfs --store "$CEPH_TEST_TABLESTORE" --fs xfs --cuts 60
+    fast_commit_is_refused
     return
   fi
   run_gtest kernel /unit/plain/tablestore_powercut_test "$@"
@@ -60,6 +61,22 @@ suite_kernel() {
   kernel_part ext4 --fs ext4 --cuts 120
   kernel_part xfs --fs xfs --cuts 120
   grep -q '^SKIPPED' "$LOGS/test-kernel-xfs.log" || kernel_mutants
+}
+
+# With that option ext4 loses what was flushed.
+fast_commit_is_refused() {
+  local log=$LOGS/test-kernel-fast-commit.log refused=0
+  say "[kernel-fast-commit] (log: $log)"
+  local keep_as=powercut-refused
+  powercut --store "$CEPH_TEST_TABLESTORE" --fs ext4 --mkfs "-O fast_commit" --cuts 1 \
+    >"$log" 2>&1 || true
+  rm -rf --one-file-system "${STATE:?}/$keep_as"
+  if grep -q '^SKIPPED' "$log"; then
+    skipped=$((skipped + 1))
+    return
+  fi
+  ! grep -q 'mkfs: (95) Operation not supported' "$log" || refused=1
+  add_counts kernel-fast-commit $((1 - refused)) "$refused" $((1 - refused)) 0
 }
 
 # Does it notice a flush that is missing?

@@ -22,8 +22,8 @@ class DeviceInfo {
   int devices(std::set<std::string>* names) const;
   /// The node of all disks; *node is -1 where they are on several.
   int numa_node(int* node, std::set<int>* nodes, std::set<std::string>* failed) const;
-  /// How often the file system has used ext4's fast_commit: 0 where it is switched off, or cannot be
-  /// known. With it Linux 6.18 loses what fdatasync() has covered, when threads flush several files
+  /// How often the file system has used ext4's fast_commit: 0 where it is off, or cannot be known.
+  /// With it Linux 6.18 loses what fdatasync() has covered, when threads flush several files
   /// (doc/dev/tablestore-reliability.rst).
   uint64_t fast_commits() const;
   /// The same, from the text of /proc/fs/ext4/DEVICE/fc_info.

@@ -11,6 +11,7 @@
 
 #include <sys/mman.h>
 
+#include "common/errno.h"
 #include "include/Context.h"
 #include "test/objectstore/tablestore/child_program.h"
 #include "test/objectstore/tablestore/collection_model.h"
@@ -51,8 +52,10 @@ int failed(const std::string& what)
 int make(const std::string& dir, int)
 {
   auto store = make_store(store_type(), dir);
-  if (store->mkfs() != 0 || store->mount() != 0)
-    return failed("mkfs");
+  if (const int r = store->mkfs(); r != 0)
+    return failed("mkfs: " + cpp_strerror(r));
+  if (store->mount() != 0)
+    return failed("the first mount");
   for (int c = 0; c < collection_count; ++c) {
     Handle ch = store->create_new_collection(pg(c));
     Transaction t;
