@@ -222,6 +222,8 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   /// Calls the visitor for each key, without the lock.
   int visit_omap(OmapView& view,
                  const std::function<void(std::string_view, std::string_view)>& visitor);
+  int visit_omap_rows(OmapView& view, const std::pair<std::string, std::string>& range,
+                      const std::function<void(std::string_view, std::string_view)>& visitor);
   int read_omap_header(const OmapView& view, ceph::buffer::list* header);
 
   // ---- transactions

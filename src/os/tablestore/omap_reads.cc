@@ -52,13 +52,22 @@ int TableStore::view_omap(CollectionHandle& ch, const ghobject_t& oid, OmapView*
 int TableStore::visit_omap(
     OmapView& view, const std::function<void(std::string_view, std::string_view)>& visitor)
 {
+  return visit_omap_rows(view, omap_key_range(view.prefix),
+                         [&](std::string_view row_key, std::string_view value) {
+    visitor(decode_omap_key(view.prefix, row_key), value);
+  });
+}
+
+int TableStore::visit_omap_rows(
+    OmapView& view, const std::pair<std::string, std::string>& range,
+    const std::function<void(std::string_view, std::string_view)>& visitor)
+{
   if (!view.has_omap)
     return 0;
-  const auto [first, last] = omap_key_range(view.prefix);
-  auto it = engine->iterate(Family::omap, first, last);
+  auto it = engine->iterate(Family::omap, range.first, range.second);
   view.lock.unlock();
-  for (it->seek(first); it->valid(); it->next())
-    visitor(decode_omap_key(view.prefix, it->key()), it->value());
+  for (it->seek(range.first); it->valid(); it->next())
+    visitor(it->key(), it->value());
   if (Status s = it->status(); !s.ok()) {
     derr << __func__ << " " << s.what() << dendl;
     return -EIO;
@@ -95,12 +104,19 @@ int TableStore::omap_get(CollectionHandle& ch, const ghobject_t& oid, bufferlist
 {
   OmapView view;
   int r = view_omap(ch, oid, &view);
-  if (r == 0)
-    r = read_omap_header(view, header);
   if (r < 0)
     return r;
-  return visit_omap(view, [out](std::string_view key, std::string_view value) {
-    (*out)[std::string(key)].append(value);
+  header->clear();
+  // The header's row comes before those of the keys.
+  const auto range = omap_range(view.prefix);
+  return visit_omap_rows(view, range, [&](std::string_view row_key, std::string_view value) {
+    bufferlist bl;
+    bl.append(value);
+    if (row_key == range.first)
+      *header = std::move(bl);
+    else
+      out->insert_or_assign(out->end(), std::string(decode_omap_key(view.prefix, row_key)),
+                            std::move(bl));
   });
 }
 
