@@ -154,11 +154,20 @@ uint64_t DiskImage::submit(InodeId id, PendingOp op) {
   }
   // As the file system does: pieces that are first touches and pieces that are not are different
   // I/Os, of which the latter need the disk's cache only.
+  // So is a piece that was punched, or converted, and is not durably so: its place on the disk is
+  // another one than the one that is durable.
   const uint32_t first = uint32_t(op.offset / block_bytes);
+  std::vector<std::pair<uint64_t, uint64_t>> unsettled;
+  for (const PendingOp& p : inode.pending)
+    if (p.first_touch && p.offset < op.offset + op.length && op.offset < p.offset + p.length)
+      unsettled.emplace_back(p.offset, p.offset + p.length);
   auto touches = [&](uint32_t i) {
     const uint64_t offset = (first + uint64_t(i)) * block_bytes;
     return !inode.current.written(offset, block_bytes) ||
-           !inode.durable.written(offset, block_bytes);
+           !inode.durable.written(offset, block_bytes) ||
+           std::ranges::any_of(unsettled, [offset](const auto& range) {
+             return range.first <= offset && offset < range.second;
+           });
   };
   const uint32_t blocks = uint32_t(op.pages.size());
   for (uint32_t at = 0; at < blocks;) {

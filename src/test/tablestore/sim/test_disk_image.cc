@@ -74,6 +74,24 @@ TEST_F(DiskImageTest, AFirstTouchNeedsAFlushOfItsOwnFile) {
   EXPECT_EQ(read("new", 0), 'x');
 }
 
+// A block that was punched and is in use again is elsewhere on the disk: of two writes to it the
+// second stays the second, whatever is flushed.
+TEST_F(DiskImageTest, AWriteAfterAPunchNeedsAFlushOfItsOwnFile) {
+  const auto id = image.lookup("b");
+  for (const auto kind : {PendingOp::Kind::punch, PendingOp::Kind::allocate})
+    image.complete(id, image.submit(id, {.kind = kind, .length = 8192}));
+  write("b", 0, 'x');
+  write("b", 0, 'y');
+  image.flush(image.lookup("a"));
+  DiskImage lost = image;
+  lost.crash(Fate::drop, random);
+  EXPECT_EQ(read("b", 0), 'y');
+  EXPECT_EQ(char(lost.inode(id).current.page(0)[0]), 0);
+  image.flush(id);
+  image.crash(Fate::drop, random);
+  EXPECT_EQ(read("b", 0), 'y');
+}
+
 TEST_F(DiskImageTest, ANewNameNeedsASyncOfItsDirectory) {
   for (const bool buffered : {false, true}) {
     DiskImage lost = image;
