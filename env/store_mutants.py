@@ -85,7 +85,8 @@ MUTANTS = (
             "    return r;\n  }\n", "")),
     mutant("acknowledged_too_early", "a transaction is acknowledged when it is queued",
            ("transaction.cc", "  engine->submit(txc);\n",
-            "  engine->submit(txc);\n  queue_callbacks(txc->osr->commit_queue, txc->on_commit);\n")),
+            "  engine->submit(txc);\n"
+            "  queue_callbacks(txc->osr->commit_queue, txc->on_commit);\n")),
     mutant("undo_forgotten", "a transaction that fails in its middle leaves what it did in memory",
            ("txn_context.cc", "    undo_steps.back()();\n", "")),
 )
