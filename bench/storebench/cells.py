@@ -160,21 +160,22 @@ def full() -> Iterator[Cell]:
 
 def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: int,
            omap_keys: int, restarts: tuple[int, ...], aging_rounds: int) -> Iterator[Cell]:
-    """All but new objects. KStore is left out where it is not made for it: a
-    store that rewrites whole values is no measure there."""
+    """All but new objects. KStore is left out where objects are written again: it
+    rewrites whole values, and it forgets stripes of an object while another write uses
+    them, which ends the process now and then."""
     without_kstore = tuple(store for store in stores if store != "kstore")
     for size in (4 * KIB, 64 * KIB, MIB):
         yield aged(size, 16, without_kstore)
     for size in (4 * KIB, 64 * KIB):
         for depth in depths:
-            yield overwrite(size, depth, stores)
-    yield Cell("unaligned-1000-qd16", "overwrite", stores,
+            yield overwrite(size, depth, without_kstore)
+    yield Cell("unaligned-1000-qd16", "overwrite", without_kstore,
                {"size": 1000, "depth": 16, "unaligned": True}, lasts=7)
-    yield Cell("append-4K-qd16", "append", stores, {"size": 4 * KIB, "depth": 16})
+    yield Cell("append-4K-qd16", "append", without_kstore, {"size": 4 * KIB, "depth": 16})
     for size in (4 * KIB, 64 * KIB, MIB):
         for cold in (True, False):
             yield read(size, 16, cold, stores)
-    yield Cell("mix-4K-qd16", "mix", stores, {"size": 4 * KIB, "depth": 16}, lasts=7)
+    yield Cell("mix-4K-qd16", "mix", without_kstore, {"size": 4 * KIB, "depth": 16}, lasts=7)
     for kind, microseconds in (("free", 0), ("slow", 2000)):
         for depth in (16, 64):
             yield imitated_flush(kind, microseconds, 4 * KIB, depth, without_kstore)
