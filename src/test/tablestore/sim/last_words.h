@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -27,9 +28,9 @@ class LastWords {
                   "replay: %s\n", intmax_t(history_cpu_seconds), replay.c_str());
     arm(history_cpu_seconds);
   }
-  // What comes may take its time.
-  static void clear() {
-    line[0] = 0;
+  // What comes may take its time; `what` is said if it ends the process.
+  static void set_untimed(const std::string& what) {
+    std::snprintf(line, sizeof line, "FAILED: the process ended in %s\n", what.c_str());
     arm(0);
   }
 

@@ -139,6 +139,7 @@ std::string replay_of(const Arguments& a, uint64_t seed)
 
 int run_all_short(const Arguments& a)
 {
+  LastWords::set_untimed("one of all short histories");
   const auto r = run_exhaustive(a.all, [](const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
@@ -154,7 +155,7 @@ int run_all_short(const Arguments& a)
 
 void report_failure(const Arguments& a, uint64_t seed, const std::string& failure)
 {
-  LastWords::clear();
+  LastWords::set_untimed("making the history smaller");
   std::printf("FAILED seed %llu: %s\n", (unsigned long long)seed, failure.c_str());
   std::printf("replay: %s\n", replay_of(a, seed).c_str());
   std::fflush(stdout);
