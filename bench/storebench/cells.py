@@ -92,6 +92,13 @@ def read(size: int, depth: int, cold: bool, stores: tuple[str, ...]) -> Cell:
                 {"size": size, "depth": depth, "cold": cold}, lasts=9)
 
 
+def read_miss(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
+    """Cold, but the caches are full of other objects, as they are on an OSD that has run for a
+    while: after a start they grow, and each page of them is a page fault."""
+    return Cell(f"read-miss-{name_of(size)}-qd{depth}", "read", stores,
+                {"size": size, "depth": depth, "cold": True, "other-bytes": GIB}, lasts=12)
+
+
 def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     """Memory for a third of the table: an object's row and its share of the
     indices take some 450 bytes."""
@@ -175,6 +182,7 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
     for size in (4 * KIB, 64 * KIB, MIB):
         for cold in (True, False):
             yield read(size, 16, cold, stores)
+        yield read_miss(size, 16, stores)
     yield Cell("mix-4K-qd16", "mix", without_kstore, {"size": 4 * KIB, "depth": 16}, lasts=7)
     for kind, microseconds in (("free", 0), ("slow", 2000)):
         for depth in (16, 64):

@@ -27,6 +27,8 @@ WORKLOADS = (
     Cell("mix", "mix", NOT_KSTORE, {"objects": 16, "object-size": "256K"}),
     Cell("read-hot", "read", STORES, {"objects": 16, "object-size": "256K"}),
     Cell("read-cold", "read", STORES, {"objects": 64, "object-size": "256K", "cold": True}),
+    Cell("read-miss", "read", STORES,
+         {"objects": 64, "object-size": "256K", "cold": True, "other-bytes": "8M"}),
     Cell("metadata", "metadata", STORES, {"objects": 500}),
     Cell("omap", "omap", STORES, {"objects": 1000}),
     Cell("aging", "aging", STORES, {"rounds": 2, "max-bytes": "8M"}),

@@ -59,6 +59,7 @@ void dump_options(ceph::Formatter& f, const Options& o, unsigned shards)
   f.dump_bool("unaligned", o.unaligned);
   f.dump_unsigned("aged_bytes", o.aged_bytes);
   f.dump_bool("cold", o.cold);
+  f.dump_unsigned("other_bytes", o.other_bytes);
   if (o.flush_us)
     f.dump_unsigned("flush_us", *o.flush_us);
   f.dump_unsigned("pgs", o.pgs);

@@ -70,6 +70,7 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   add("unaligned", po::bool_switch(&o.unaligned), "offsets and lengths of any byte");
   add("aged-bytes", bytes(o.aged_bytes), "written and deleted before, by the workload new");
   add("cold", po::bool_switch(&o.cold), "reads after a remount, the page cache dropped");
+  add("other-bytes", bytes(o.other_bytes), "of other objects that are read before cold reads");
   add("read-percent", po::value(&o.read_percent), "of the workload mix");
   add("rounds", po::value(&o.rounds), "of the workload aging");
   add("fill-percent", po::value(&o.fill_percent), "of the workload full");

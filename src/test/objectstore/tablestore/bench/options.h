@@ -30,6 +30,7 @@ struct Options {
   bool unaligned = false;            ///< offsets and lengths of any byte
   uint64_t aged_bytes = 0;           ///< written and deleted before new objects are measured
   bool cold = false;                 ///< reads begin after a remount with empty caches
+  uint64_t other_bytes = 0;          ///< of other objects, read before so that caches are full
   unsigned read_percent = 70;        ///< of the mix
   unsigned rounds = 10;              ///< of aging
   unsigned fill_percent = 90;        ///< of the full store
