@@ -61,7 +61,7 @@ struct EngineOptions {
 
   // Of a running engine.
   uint64_t capacity_bytes = 0;             // 0 = what the file system offers
-  uint64_t memtable_bytes = 64 << 20;      // of the table, per family
+  uint64_t memtable_bytes = 128 << 20;     // of the table, per family
   uint64_t table_cache_bytes = 256 << 20;  // of table blocks
   std::string table_options;               // RocksDB option string, over ours
   uint64_t prepare_bytes_per_second = 200 << 20;

@@ -17,6 +17,8 @@ namespace tablestore {
 
 namespace {
 
+constexpr size_t table_block_bytes = 4096;
+
 constexpr std::array<const char*, families> family_names = {"default", "object", "data", "omap"};
 
 rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
@@ -115,10 +117,17 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  // Indices and filters in pieces as large as blocks of rows. In one piece each is of megabytes for
+  // a large file: more than a shard of a small cache holds, and then every lookup reads it anew.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.metadata_block_size = table_block_bytes;
   table.cache_index_and_filter_blocks = true;
+  table.cache_index_and_filter_blocks_with_high_priority = true;
+  table.pin_top_level_index_and_filter = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.format_version = 5;
-  table.block_size = 4096;
+  table.block_size = table_block_bytes;
   o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return o;
 }
@@ -325,6 +334,8 @@ void Table::add_statistics(std::vector<std::pair<std::string, uint64_t>>* out) {
   const auto stats = db_->GetOptions().statistics;
   if (!stats) return;
   out->emplace_back("table_flushed_bytes", stats->getTickerCount(rocksdb::FLUSH_WRITE_BYTES));
+  out->emplace_back("table_cache_filled_bytes",
+                    stats->getTickerCount(rocksdb::BLOCK_CACHE_BYTES_WRITE));
   out->emplace_back("table_compacted_bytes", stats->getTickerCount(rocksdb::COMPACT_WRITE_BYTES));
 }
 

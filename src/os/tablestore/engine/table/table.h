@@ -22,7 +22,7 @@ class Env;
 namespace tablestore {
 
 struct TableOptions {
-  uint64_t memtable_bytes = 64 << 20;
+  uint64_t memtable_bytes = 128 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
   // Nothing runs in the background but what a call has asked for, and when open(), flush() and
