@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct SchedAttr {
 static_assert(sizeof(SchedAttr) == 48);
 
 constexpr uint64_t shortest_slice_ns = 100'000;
+constexpr int background_nice = 5;
 
 }  // namespace
 
@@ -37,6 +39,12 @@ void wake_up_soon() {
   if (attr.policy != 0) return;  // the operator has chosen something else
   attr.runtime_ns = shortest_slice_ns;
   ::syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+void leave_room_for_others() {
+  // Of the thread alone. What the operator has made nicer stays so.
+  if (::getpriority(PRIO_PROCESS, 0) < background_nice)
+    ::setpriority(PRIO_PROCESS, 0, background_nice);
 }
 
 }  // namespace tablestore

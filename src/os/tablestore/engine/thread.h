@@ -16,4 +16,8 @@ void name_thread(const char* name);
 // time, too, not up to 50 us later (PR_SET_TIMERSLACK).
 void wake_up_soon();
 
+// The opposite, for one that computes for long and for which nobody waits: where others want the
+// cores, it gets about a third of what each of them gets (nice 5). It never stands still.
+void leave_room_for_others();
+
 }  // namespace tablestore

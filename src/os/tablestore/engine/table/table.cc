@@ -1,13 +1,16 @@
 #include "os/tablestore/engine/table/table.h"
 
 #include <array>
+#include <utility>
 
 #include "os/tablestore/engine/table/counter_merge.h"
+#include "os/tablestore/engine/thread.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
@@ -34,6 +37,16 @@ class NoLog : public rocksdb::Logger {
   using rocksdb::Logger::Logv;
   void Logv(const char*, va_list) override {}
   void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
+};
+
+// Commits come before compactions.
+class Background : public rocksdb::EventListener {
+ public:
+  const char* Name() const override { return "Background"; }
+  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+    thread_local bool done = false;
+    if (!std::exchange(done, true)) leave_room_for_others();
+  }
 };
 
 // After an error RocksDB's background work sleeps for a second; where no time passes, neither does
@@ -88,6 +101,7 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
     o.stats_dump_period_sec = 0;
     o.stats_persist_period_sec = 0;
   } else {
+    o.listeners.push_back(std::make_shared<Background>());
     o.statistics = rocksdb::CreateDBStatistics();
     o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   }
