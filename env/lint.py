@@ -91,6 +91,21 @@ def headers_say_what_they_are_for() -> Iterator[Breach]:
             yield path, 1, "no comment says what this header is for"
 
 
+def types_have_one_definition() -> Iterator[Breach]:
+    # Two of one name in one namespace: the linker takes the functions of either for both.
+    definition = re.compile(r"(?:class|struct|enum class) (?:alignas\(\d+\) )?(\w+)(?!\w|::)[^;]*$")
+    first: dict[tuple[str, str], Path] = {}
+    for path in headers():
+        inside = ""
+        for number, line in enumerate(lines(path), 1):
+            if found := re.match(r"(?:inline )?namespace ([\w:]+) {", line):
+                inside = found[1]
+            elif found := definition.match(line):
+                other = first.setdefault((inside, found[1]), path)
+                if other != path:
+                    yield path, number, f"{inside}::{found[1]} is defined in {other.name} as well"
+
+
 def no_paths_of_a_machine() -> Iterator[Breach]:
     path_of_machine = re.compile(r"(?<![\w./-])/(root|work|home)/\w")
     everything = files(ROOT / "env", ROOT / "src", ROOT / "doc", ROOT / "qa", ROOT / "patches",
@@ -131,8 +146,8 @@ def tests_named_in_the_docs_exist() -> Iterator[Breach]:
 
 
 RULES = (files_are_short, lines_are_short, engine_knows_no_ceph, nothing_is_left_to_do,
-         headers_use_no_namespace, headers_say_what_they_are_for, no_paths_of_a_machine,
-         every_option_is_documented, tests_named_in_the_docs_exist)
+         headers_use_no_namespace, headers_say_what_they_are_for, types_have_one_definition,
+         no_paths_of_a_machine, every_option_is_documented, tests_named_in_the_docs_exist)
 
 
 def main() -> int:

@@ -53,9 +53,7 @@ Status Fsck::check_objects()
       continue;
     }
     try {
-      ceph::buffer::list bl;
-      bl.append(it->value());
-      o->decode(bl);
+      o->decode(it->value());
       o->exists = true;
     } catch (const ceph::buffer::error& e) {
       error(stringify(o->oid) + " has a damaged row: " + e.what());

@@ -30,7 +30,7 @@ std::string_view view_of(const ceph::buffer::ptr& p)
   return p.length() ? std::string_view(p.c_str(), p.length()) : std::string_view();
 }
 
-void encode_extents(const std::vector<MappedExtent>& extents, RowWriter& out)
+void encode_extents(const std::vector<MappedExtent>& extents, ValueWriter& out)
 {
   out.varint(extents.size());
   uint32_t position = 0;
@@ -51,7 +51,7 @@ void encode_extents(const std::vector<MappedExtent>& extents, RowWriter& out)
   }
 }
 
-std::vector<MappedExtent> decode_extents(RowReader& in)
+std::vector<MappedExtent> decode_extents(ValueReader& in)
 {
   std::vector<MappedExtent> extents(in.varint_up_to(segment_span_blocks));
   uint32_t position = 0;
@@ -81,7 +81,7 @@ std::vector<MappedExtent> decode_extents(RowReader& in)
   return extents;
 }
 
-void encode_bits(const std::vector<bool>& bits, RowWriter& out)
+void encode_bits(const std::vector<bool>& bits, ValueWriter& out)
 {
   out.varint(bits.size());
   for (size_t i = 0; i < bits.size(); i += 8) {
@@ -93,7 +93,7 @@ void encode_bits(const std::vector<bool>& bits, RowWriter& out)
   }
 }
 
-std::vector<bool> decode_bits(RowReader& in)
+std::vector<bool> decode_bits(ValueReader& in)
 {
   std::vector<bool> bits(in.varint_up_to(segments_max));
   for (size_t i = 0; i < bits.size(); i += 8) {
@@ -159,7 +159,7 @@ void Segment::insert(MappedExtent e)
 
 void Segment::encode(ceph::buffer::list& bl) const
 {
-  RowWriter out;
+  ValueWriter out;
   encode_extents(extents, out);
   out.finish(segment_version, segment_compat, bl);
 }
@@ -169,7 +169,7 @@ void Segment::decode(ceph::buffer::list::const_iterator& p)
   ceph::buffer::ptr raw;
   auto peek = p;
   peek.copy_shallow(peek.get_remaining(), raw);
-  RowReader in(segment_version, view_of(raw));
+  ValueReader in(segment_version, view_of(raw));
   extents = decode_extents(in);
   p += in.frame_bytes();
 }
@@ -193,7 +193,7 @@ void Onode::set_segment_present(uint32_t index, bool present)
 
 void Onode::encode(ceph::buffer::list& bl) const
 {
-  RowWriter out;
+  ValueWriter out;
   out.varint(nid);
   out.varint(size);
   out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0));
@@ -218,11 +218,10 @@ void Onode::encode(ceph::buffer::list& bl) const
   out.finish(onode_version, onode_compat, bl);
 }
 
-void Onode::decode(const ceph::buffer::list& bl)
+void Onode::decode(std::string_view row)
 {
-  ceph::buffer::ptr raw;
-  bl.begin().copy_shallow(bl.length(), raw);
-  RowReader in(onode_version, view_of(raw));
+  const ceph::buffer::ptr kept = ceph::buffer::copy(row.data(), row.size());
+  ValueReader in(onode_version, view_of(kept));
   nid = in.varint();
   size = in.varint_up_to(object_bytes_max);
   const uint8_t flags = in.u8();
@@ -244,7 +243,8 @@ void Onode::decode(const ceph::buffer::list& bl)
   for (uint64_t left = in.varint(); left > 0; --left) {
     const std::string_view name = in.bytes(in.varint());
     const std::string_view value = in.bytes(in.varint());
-    attrs.emplace(name, ceph::buffer::copy(value.data(), value.size()));
+    const auto offset = static_cast<unsigned>(value.data() - kept.c_str());
+    attrs.emplace(name, ceph::buffer::ptr(kept, offset, value.size()));
   }
   segments.clear();
   if (embeds_segment() && has_segment(0)) {

@@ -108,8 +108,9 @@ struct Onode {
   void set_segment_present(uint32_t index, bool present);
   /// The row's value. Segments that are not embedded are rows of their own.
   void encode(ceph::buffer::list& bl) const;
-  /// Throws ceph::buffer::error where damaged (the row ends with a crc32c).
-  void decode(const ceph::buffer::list& bl);
+  /// Throws ceph::buffer::error where damaged (the row ends with a crc32c). Keeps one copy of the
+  /// row, of which the attributes are parts.
+  void decode(std::string_view row);
 };
 using OnodeRef = std::shared_ptr<Onode>;
 

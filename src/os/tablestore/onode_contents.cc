@@ -11,7 +11,6 @@ void copy_contents(const Onode& from, Onode& to)
   to.size = from.size;
   to.inline_data = from.inline_data;
   to.inline_checksum = from.inline_checksum;
-  to.inline_checksum = from.inline_checksum;
   to.has_omap = from.has_omap;
   to.omap_pool = from.omap_pool;
   to.alloc_hint_flags = from.alloc_hint_flags;
@@ -22,7 +21,6 @@ void copy_contents(const Onode& from, Onode& to)
   to.segments = from.segments;
   to.inline_cache = from.inline_cache;
   to.inline_dirty = from.inline_dirty;
-  to.inline_has_row = from.inline_has_row;
   to.inline_has_row = from.inline_has_row;
   to.last_omap_change = from.last_omap_change;
 }

@@ -35,9 +35,7 @@ int TableStore::load_onode(const Collection& c, const ghobject_t& oid, OnodeRef*
   o->key = std::move(key);
   if (*found) {
     try {
-      bufferlist bl;
-      bl.append(value);
-      o->decode(bl);
+      o->decode(value);
       o->exists = true;
     } catch (const ceph::buffer::error& e) {
       derr << __func__ << " " << c.cid << " " << oid << ": its row of " << value.size()

@@ -41,27 +41,27 @@ void throw_malformed(const char* what)
   throw ceph::buffer::malformed_input(what);
 }
 
-RowWriter::RowWriter() : body(head_room_bytes, '\0')
+ValueWriter::ValueWriter() : body(head_room_bytes, '\0')
 {
   body.reserve(usual_bytes);
 }
 
-void RowWriter::varint(uint64_t value)
+void ValueWriter::varint(uint64_t value)
 {
   append_varint(value, &body);
 }
 
-void RowWriter::signed_varint(int64_t value)
+void ValueWriter::signed_varint(int64_t value)
 {
   varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
 }
 
-void RowWriter::u32(uint32_t value)
+void ValueWriter::u32(uint32_t value)
 {
   append_u32(value, &body);
 }
 
-void RowWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl)
+void ValueWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl)
 {
   std::string head;
   head.push_back(static_cast<char>(version));
@@ -73,7 +73,7 @@ void RowWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl)
   bl.push_back(ceph::buffer::copy(body.data() + start, body.size() - start));
 }
 
-RowReader::RowReader(uint8_t version_known, std::string_view row) : rest(row)
+ValueReader::ValueReader(uint8_t version_known, std::string_view row) : rest(row)
 {
   version_found = u8();
   const uint8_t compat = u8();
@@ -92,7 +92,7 @@ RowReader::RowReader(uint8_t version_known, std::string_view row) : rest(row)
   rest = body;
 }
 
-uint64_t RowReader::varint()
+uint64_t ValueReader::varint()
 {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -105,7 +105,7 @@ uint64_t RowReader::varint()
   throw_malformed("integer too long");
 }
 
-uint64_t RowReader::varint_up_to(uint64_t limit)
+uint64_t ValueReader::varint_up_to(uint64_t limit)
 {
   const uint64_t value = varint();
   if (value > limit) {
@@ -114,13 +114,13 @@ uint64_t RowReader::varint_up_to(uint64_t limit)
   return value;
 }
 
-int64_t RowReader::signed_varint()
+int64_t ValueReader::signed_varint()
 {
   const uint64_t value = varint();
   return static_cast<int64_t>(value >> 1 ^ (~(value & 1) + 1));
 }
 
-uint32_t RowReader::u32()
+uint32_t ValueReader::u32()
 {
   const std::string_view raw = bytes(sizeof(ceph_le32));
   ceph_le32 little;
@@ -128,7 +128,7 @@ uint32_t RowReader::u32()
   return little;
 }
 
-std::string_view RowReader::bytes(uint64_t length)
+std::string_view ValueReader::bytes(uint64_t length)
 {
   if (length > rest.size()) {
     throw_malformed("row ends too early");

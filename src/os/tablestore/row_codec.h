@@ -19,9 +19,9 @@ namespace tablestore {
 /// versions append. The checksum catches what the table's own block checksums cannot: a value that
 /// was damaged before it reached the table. Integers in the body are varints (7 bits a byte, least
 /// significant first), fixed ones are little endian.
-class RowWriter {
+class ValueWriter {
  public:
-  RowWriter();
+  ValueWriter();
   void varint(uint64_t value);
   /// Small for small absolute values.
   void signed_varint(int64_t value);
@@ -35,12 +35,12 @@ class RowWriter {
   std::string body;   ///< after room for what comes before it in the frame
 };
 
-/// Reads a frame that RowWriter made. Everything throws ceph::buffer::malformed_input where the
+/// Reads a frame that ValueWriter made. Everything throws ceph::buffer::malformed_input where the
 /// bytes are not such, be they too short, damaged, or of a version that is too new.
-class RowReader {
+class ValueReader {
  public:
   /// Takes the frame at the front of `row`.
-  RowReader(uint8_t version_known, std::string_view row);
+  ValueReader(uint8_t version_known, std::string_view row);
   uint64_t varint();
   /// A varint that must not exceed `limit`.
   uint64_t varint_up_to(uint64_t limit);

@@ -137,7 +137,7 @@ std::vector<Extent> SharedSlot::owned() const
 
 void SharedSlot::encode(ceph::buffer::list& bl) const
 {
-  RowWriter out;
+  ValueWriter out;
   out.varint(runs.size());
   uint32_t position = first_block;
   for (const auto& [block, run] : runs) {
@@ -151,7 +151,7 @@ void SharedSlot::encode(ceph::buffer::list& bl) const
 
 void SharedSlot::decode(std::string_view row)
 {
-  RowReader in(shared_slot_version, row);
+  ValueReader in(shared_slot_version, row);
   runs.clear();
   uint64_t position = first_block;
   const uint64_t end = std::min(position + largest_slot_blocks, u32_max);

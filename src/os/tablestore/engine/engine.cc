@@ -13,6 +13,7 @@
 #include "os/tablestore/engine/container/background.h"
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
+#include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/recovery.h"
 #include "os/tablestore/engine/stepping.h"
 
@@ -268,30 +269,6 @@ Status Engine::reserve(uint64_t bytes) {
 void Engine::unreserve(uint64_t bytes) { impl_->containers->unreserve(bytes); }
 
 namespace {
-
-// Cuts the next `bytes` off `iov`, from `at` on.
-class IovCutter {
- public:
-  explicit IovCutter(std::span<const iovec> iov) : iov_(iov) {}
-  void cut(uint64_t bytes, std::vector<iovec>* out) {
-    while (bytes > 0) {
-      const iovec& v = iov_[index_];
-      const size_t piece = std::min<uint64_t>(bytes, v.iov_len - used_);
-      out->push_back({static_cast<std::byte*>(v.iov_base) + used_, piece});
-      bytes -= piece;
-      used_ += piece;
-      if (used_ == v.iov_len) {
-        ++index_;
-        used_ = 0;
-      }
-    }
-  }
-
- private:
-  std::span<const iovec> iov_;
-  size_t index_ = 0;
-  size_t used_ = 0;
-};
 
 bool continues(const Extent& a, const Extent& b) {
   return a.container == b.container && a.end() == b.block;

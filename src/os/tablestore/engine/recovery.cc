@@ -4,6 +4,7 @@
 
 #include "os/tablestore/engine/commit/commit_lane.h"
 #include "os/tablestore/engine/format/crc32c.h"
+#include "os/tablestore/engine/table/row_combiner.h"
 
 namespace tablestore {
 
@@ -11,6 +12,7 @@ namespace {
 
 // How far behind the log's end to look for proof that it should have gone on.
 constexpr uint64_t damage_window_bytes = 16 << 20;
+constexpr uint64_t replayed_bytes_max = 4 << 20;  // of rows, at once
 
 class Recovery {
  public:
@@ -26,7 +28,7 @@ class Recovery {
   Result<bool> data_is_there(const LogGroup& group);
   Status judge();
   Status replay();
-  Status replay_rows(const LogGroup& group);
+  Status apply(RowCombiner* rows, uint64_t applied);
   Status checkpoint_if_log_is_filling(RecoveredLog* log);
   Status begin_epoch(RecoveredLog* log);
 
@@ -171,15 +173,15 @@ Status Recovery::judge() {
   return {};
 }
 
-Status Recovery::replay_rows(const LogGroup& group) {
-  RowBatch batch;
-  for (const LogRecord& record : group.records) batch.append(record.row_count, record.rows);
-  const uint64_t lsn = group.header.last_lsn();
+// `applied` is the last transaction of a group: the table holds whole groups.
+Status Recovery::apply(RowCombiner* rows, uint64_t applied) {
   std::string row;
   RowWriter(row).put(Family::super, engine_rows::applied(),
-                     {reinterpret_cast<const char*>(&lsn), sizeof(lsn)});
-  batch.append(1, row);
-  std::string rep = batch.take();
+                     {reinterpret_cast<const char*>(&applied), sizeof(applied)});
+  rows->append(1, row);
+  uint64_t left_out = 0;
+  std::string rep = rows->take(&left_out);
+  parts_.counters.rows_left_out += left_out;
   return parts_.table.apply(&rep);
 }
 
@@ -194,14 +196,23 @@ Status Recovery::replay() {
     parts_.counters.recovered_transactions += group.header.transactions;
   }
   if (auto s = allocator.finish_recovery(); !s.ok()) return s;
+  RowCombiner rows;
+  uint64_t bytes = 0, last_lsn = 0;
   for (const LogGroup& group : groups_) {
     if (group.header.transactions == 0 || group.header.last_lsn() <= applied_lsn_) continue;
     if (group.header.first_lsn <= applied_lsn_)  // the table holds whole groups
       return damaged_row("applied, which is " + std::to_string(applied_lsn_) + " in the midst of "
                          "a log group,");
-    if (auto s = replay_rows(group); !s.ok()) return s;
+    for (const LogRecord& record : group.records) {
+      rows.append(record.row_count, record.rows);
+      bytes += record.rows.size();
+    }
+    last_lsn = group.header.last_lsn();
+    if (bytes < replayed_bytes_max) continue;
+    if (auto s = apply(&rows, last_lsn); !s.ok()) return s;
+    bytes = last_lsn = 0;
   }
-  return {};
+  return last_lsn ? apply(&rows, last_lsn) : Status();
 }
 
 // A store that crashes again and again must not fill its log with nothing but beginnings of epochs.

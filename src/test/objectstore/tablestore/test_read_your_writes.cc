@@ -347,3 +347,22 @@ TEST_F(StoreReadYourWrites, TryRenameOfAMissingObjectDoesNothing)
   EXPECT_TRUE(same(content(1, 100), read(ch, b)));
   EXPECT_FALSE(store->exists(ch, a));
 }
+
+// What is cached is counted by its length; it must not keep much more memory than that.
+TEST_F(StoreReadYourWrites, AnAttributeDoesNotKeepItsTransaction)
+{
+  if (!is_tablestore())
+    GTEST_SKIP() << "memory is each store's own matter";
+  Transaction t;
+  t.touch(ch->cid, a);
+  set_attr(t, ch->cid, a, "_", std::string(250, 'v'));
+  set_key(t, ch->cid, a, "large", std::string(100000, 'k'));
+  set_attr(t, ch->cid, a, "snapset", std::string(35, 's'));
+  queue(ch, std::move(t));
+  for (const auto& [name, length] : {std::pair("_", 250u), std::pair("snapset", 35u)}) {
+    bufferptr value;
+    ASSERT_EQ(0, store->getattr(ch, a, name, value));
+    EXPECT_EQ(length, value.length());
+    EXPECT_EQ(length, value.raw_length());
+  }
+}

@@ -276,6 +276,20 @@ TEST_F(EngineTest, TheLogIsRecycledManyTimesOver) {
     EXPECT_EQ(get(Family::data, "k" + std::to_string(i % 50)), value + std::to_string(i));
 }
 
+TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
+  format();
+  open();
+  const std::string value(100000, 'v');
+  for (int i = 0; i < 500; ++i) {  // also while a checkpoint runs
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "k" + std::to_string(i % 50), value);
+    commit(txn);
+  }
+  const Counters& c = engine->counters();
+  EXPECT_GT(c.checkpoints, 3u);
+  EXPECT_LE(c.checkpoints, c.log_bytes / (options.log_bytes / 2) + c.log_full_waits);
+}
+
 TEST_F(EngineTest, AGroupIsNotLargerThanTheLogAllows) {
   options.log_bytes = 2 << 20;
   options.segment_bytes = 1 << 20;

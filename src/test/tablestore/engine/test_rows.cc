@@ -1,10 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <random>
+
 #include "os/tablestore/engine/table/counter_merge.h"
+#include "os/tablestore/engine/table/row_combiner.h"
 #include "os/tablestore/engine/table/rows.h"
 #include "rocksdb/db.h"
+#include "rocksdb/iterator.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/write_batch.h"
+#include "test/tablestore/engine/test_directory.h"
 
 namespace tablestore {
 namespace {
@@ -111,6 +117,44 @@ TEST(Rows, ABatchIsEmptyAfterTake) {
   EXPECT_EQ(parsed.Count(), 0);
 }
 
+std::string scribed(std::string batch) {
+  Scribe scribe;
+  EXPECT_TRUE(rocksdb::WriteBatch(std::move(batch)).Iterate(&scribe).ok());
+  return scribe.text;
+}
+
+std::string combined(uint32_t count, const std::string& rows, uint64_t* left_out) {
+  RowCombiner combiner;
+  combiner.append(count, rows);
+  return scribed(combiner.take(left_out));
+}
+
+TEST(RowCombiner, OnlyTheLastRowOfAKeyIsLeft) {
+  const std::string rows = written([](RowWriter& w) {
+    w.put(Family::super, "a", "1");
+    w.put(Family::omap, "a", "2");
+    w.erase(Family::super, "a");
+    w.put(Family::omap, "b", "3");
+    w.put(Family::super, "a", "4");
+    w.erase(Family::omap, "b");
+  });
+  uint64_t left_out = 0;
+  EXPECT_EQ(combined(6, rows, &left_out), "put3[a,1:2]put0[a,1:4]erase3[b,0:]");
+  EXPECT_EQ(left_out, 3u);
+}
+
+TEST(RowCombiner, ARangeThatIsErasedStays) {
+  const std::string rows = written([](RowWriter& w) {
+    w.put(Family::omap, "k", "1");
+    w.put(Family::omap, "l", "2");
+    w.erase_range(Family::omap, "k", "z");
+    w.put(Family::omap, "k", "3");
+  });
+  uint64_t left_out = 0;
+  EXPECT_EQ(combined(4, rows, &left_out), "put3[l,1:2]range3[k,1:z]put3[k,1:3]");
+  EXPECT_EQ(left_out, 1u);
+}
+
 std::string counters(std::initializer_list<int64_t> values) {
   std::string s;
   for (int64_t v : values) s.append(reinterpret_cast<const char*>(&v), sizeof(v));
@@ -130,6 +174,108 @@ TEST(CounterMerge, AddsAndKeepsTheLongerRow) {
   ASSERT_TRUE(merge->Merge("k", nullptr, a, &sum, nullptr));
   EXPECT_EQ(sum, a);
   EXPECT_FALSE(merge->Merge("k", nullptr, "odd", &sum, nullptr));
+}
+
+std::string counter(int64_t value) { return counters({value}); }
+
+TEST(RowCombiner, OperandsAreAddedUp) {
+  std::string rows;
+  RowWriter w(rows);
+  for (int64_t i = 1; i <= 4; ++i) w.merge(Family::super, "k", counter(i));
+  RowCombiner combiner;
+  combiner.append(4, rows);
+  uint64_t left_out = 0;
+  const std::string batch = combiner.take(&left_out);
+  std::string expected;
+  RowWriter(expected).merge(Family::super, "k", counter(10));
+  EXPECT_EQ(batch.substr(12), expected);
+  EXPECT_EQ(left_out, 3u);
+}
+
+TEST(RowCombiner, OperandsAreNotAddedAcrossWhatErasesThem) {
+  std::string rows;
+  RowWriter w(rows);
+  w.merge(Family::super, "a", counter(1));
+  w.merge(Family::super, "b", counter(1));
+  w.erase_range(Family::super, "a", "z");
+  w.merge(Family::super, "a", counter(2));
+  w.put(Family::super, "b", counter(5));
+  w.merge(Family::super, "b", counter(3));
+  RowCombiner combiner;
+  combiner.append(6, rows);
+  uint64_t left_out = 0;
+  rocksdb::WriteBatch batch(combiner.take(&left_out));
+  EXPECT_EQ(batch.Count(), 5);
+  EXPECT_EQ(left_out, 1u);  // b's first operand: the put replaces it
+}
+
+// What a table holds after random rows is what it holds after the same rows, combined.
+TEST(RowCombiner, ATableCannotTellTheDifference) {
+  const TestDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = options.create_missing_column_families = true;
+  options.merge_operator = make_counter_merge();
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const char* name : {"default", "1", "2", "3"}) descriptors.emplace_back(name, options);
+  struct Database {
+    std::unique_ptr<rocksdb::DB> db;
+    std::vector<rocksdb::ColumnFamilyHandle*> families;
+    std::string content() {
+      std::string all;
+      for (auto* family : families) {
+        std::unique_ptr<rocksdb::Iterator> i(db->NewIterator({}, family));
+        for (i->SeekToFirst(); i->Valid(); i->Next())
+          all += family->GetName() + i->key().ToString() + "=" + i->value().ToString() + ";";
+        EXPECT_TRUE(i->status().ok()) << i->status().ToString();
+      }
+      return all;
+    }
+    ~Database() {
+      for (auto* family : families) db->DestroyColumnFamilyHandle(family);
+    }
+  } plain, combined;
+  for (auto [database, name] : {std::pair(&plain, "/plain"), std::pair(&combined, "/combined")}) {
+    rocksdb::DB* db = nullptr;
+    const auto s = rocksdb::DB::Open(options, directory.path() + name, descriptors,
+                                     &database->families, &db);
+    ASSERT_TRUE(s.ok()) << s.ToString();
+    database->db.reset(db);
+  }
+  std::mt19937_64 random(20261122);
+  uint64_t all_left_out = 0;
+  RowCombiner combiner;
+  for (int round = 0; round < 2000; ++round) {
+    RowBatch batch;
+    std::deque<std::string> transactions;
+    for (int txn = 0; txn < 4; ++txn) {
+      std::string& rows = transactions.emplace_back();
+      RowWriter w(rows);
+      uint32_t count = 0;
+      for (uint64_t n = random() % 6; n > 0; --n, ++count) {
+        const auto family = Family(random() % families);
+        std::string key(1, char('a' + random() % 6)), end(1, char('a' + random() % 6));
+        if (end < key) std::swap(key, end);
+        switch (random() % 6) {
+          case 0: w.erase(family, key); break;
+          case 1: w.erase_range(family, key, end); break;
+          case 2: case 3: w.merge(Family::super, key, counter(int64_t(random()))); break;
+          default: w.put(family, key, counter(int64_t(random()))); break;
+        }
+      }
+      batch.append(count, rows);
+      combiner.append(count, rows);
+    }
+    uint64_t left_out = 0;
+    rocksdb::WriteBatch all(batch.take()), fewer(combiner.take(&left_out));
+    EXPECT_EQ(all.Count(), fewer.Count() + left_out);
+    all_left_out += left_out;
+    rocksdb::WriteOptions no_log;
+    no_log.disableWAL = true;
+    ASSERT_TRUE(plain.db->Write(no_log, &all).ok());
+    ASSERT_TRUE(combined.db->Write(no_log, &fewer).ok());
+    ASSERT_EQ(plain.content(), combined.content()) << "round " << round;
+  }
+  EXPECT_GT(all_left_out, 2000u);
 }
 
 TEST(CounterMerge, DamagedCountersWrapAround) {

@@ -159,6 +159,47 @@ TEST_P(FreeRingTest, MergedNeighboursShareAnError) {
   EXPECT_EQ(b.error, EBADF);
 }
 
+// Of more pages than a disk takes at once, the kernel would make one request and a crumb.
+TEST_P(FreeRingTest, ALargeWriteIsSeveralEqualRequests) {
+  TestWrite half(*file, 0, 128, 1), whole(*file, 128, 256, 2), more(*file, 384, 257, 3);
+  uint64_t requests = 0;
+  const std::pair<TestWrite*, uint64_t> cases[] = {{&half, 1}, {&whole, 2}, {&more, 3}};
+  for (const auto& [write, expected] : cases) {
+    submit(*write);
+    reap_until(1);
+    EXPECT_EQ(write->error, 0);
+    EXPECT_EQ(queue->requests() - requests, expected);
+    requests = queue->requests();
+  }
+}
+
+TEST_P(WriteQueueTest, LargeWritesLandWhole) {
+  constexpr size_t pieces = 70, piece_blocks = 9;
+  TestWrite one(*file, 0, 300, 1), before(*file, 300, 1, 3), of_pieces(*file, 301, piece_blocks, 2);
+  for (size_t i = 1; i < pieces; ++i) of_pieces.op.iov.push_back(of_pieces.op.iov[0]);
+  WriteOp* const ops[] = {&one.op, &before.op, &of_pieces.op};
+  queue->submit(ops);
+  reap_until(3);
+  for (const TestWrite* w : {&one, &before, &of_pieces}) EXPECT_EQ(w->error, 0);
+  EXPECT_EQ(file->size_bytes(), (301 + pieces * piece_blocks) * block_bytes);
+  for (uint64_t block = 0; block < 300; ++block) ASSERT_EQ(value_at(block), 1) << block;
+  EXPECT_EQ(value_at(300), 3);
+  for (uint64_t block = 0; block < pieces * piece_blocks; ++block)
+    ASSERT_EQ(value_at(301 + block), 2) << block;
+}
+
+TEST_P(WriteQueueTest, ALargeWriteFailsOnce) {
+  Result<std::unique_ptr<File>> reader = disk->open("f", OpenMode::read_only);
+  ASSERT_TRUE(reader.ok());
+  TestWrite refused(**reader, 0, 600, 6), fine(*file, 1, 1, 7);
+  WriteOp* const ops[] = {&refused.op, &fine.op};
+  queue->submit(ops);
+  reap_until(2);
+  EXPECT_EQ(refused.error, EBADF);
+  EXPECT_EQ(fine.error, 0);
+  EXPECT_EQ(queue->reap(false), 0u);
+}
+
 TEST_P(WriteQueueTest, PiecesLandOneAfterTheOther) {
   TestWrite write(*file, 2, 1, 9);
   BlockMemory more(2 * block_bytes);

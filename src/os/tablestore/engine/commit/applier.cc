@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "os/tablestore/engine/table/engine_rows.h"
-#include "os/tablestore/engine/table/rows.h"
 #include "os/tablestore/engine/thread.h"
 
 namespace tablestore {
@@ -105,25 +104,25 @@ bool Applier::step(bool wait) {
   const std::vector<Item> items = take(wait);
   if (items.empty()) return false;
   const auto start = std::chrono::steady_clock::now();
-  RowBatch batch;
-  uint64_t bytes = 0, last_lsn = 0;
+  uint64_t bytes = 0, last_lsn = 0, left_out = 0;
+  std::string applied;
   for (const Item& item : items) {
     bytes += item.bytes;
     for (const auto& txn : item.group) {
       assert(txn->lsn_ > last_lsn);  // I6: in log order
-      batch.append(txn->row_count_, txn->rows_);
+      combiner_.append(txn->row_count_, txn->rows_);
       last_lsn = txn->lsn_;
     }
-    batch.append(item.count, item.rows);
+    combiner_.append(item.count, item.rows);
   }
   if (last_lsn) {
-    std::string row;
-    RowWriter(row).put(Family::super, engine_rows::applied(),
-                       {reinterpret_cast<const char*>(&last_lsn), sizeof(last_lsn)});
-    batch.append(1, row);
+    RowWriter(applied).put(Family::super, engine_rows::applied(),
+                           {reinterpret_cast<const char*>(&last_lsn), sizeof(last_lsn)});
+    combiner_.append(1, applied);
   }
-  write(batch.take());
+  write(combiner_.take(&left_out));
   ++counters_.applied_batches;
+  counters_.rows_left_out += left_out;
   counters_.apply_ns += uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/table/row_combiner.h"
 #include "os/tablestore/engine/table/table.h"
 
 namespace tablestore {
@@ -62,6 +63,7 @@ class Applier {
   Table& table_;
   Counters& counters_;
   const Reporter& reporter_;
+  RowCombiner combiner_;                // of whoever calls step()
   std::function<void()> stepped_wait_;  // set: there is no thread
 
   std::mutex mutex_;

@@ -51,6 +51,8 @@ bool Checkpointer::run_requested() {
     if (!requested_) return true;
     requested_ = false;
   }
+  // Each group asks, also those that come while a checkpoint makes space.
+  if (!lane_.is_log_pressed()) return true;
   if (full_) table_.resume();
   const Status s = run_now();
   full_ = s.code() == ENOSPC;

@@ -85,6 +85,10 @@ bool CommitLane::log_has_space(uint64_t bytes) const {
   return head_position_ - tail_ + bytes + log_margin_bytes <= parts_.log.capacity_bytes();
 }
 
+bool CommitLane::is_log_half_full() const {
+  return head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
+}
+
 void CommitLane::wait_for_log_space(uint64_t bytes) {
   if (bytes + log_margin_bytes > parts_.log.capacity_bytes())
     fatal("a group of " + std::to_string(bytes) + " bytes does not fit the log of " +
@@ -95,7 +99,8 @@ void CommitLane::wait_for_log_space(uint64_t bytes) {
     serve_capture();
     {
       std::unique_lock lock(mutex_);
-      if (stopping_ || log_has_space(bytes)) return;
+      waits_for_log_ = !stopping_ && !log_has_space(bytes);
+      if (!waits_for_log_) return;
       if (!counted) ++parts_.counters.log_full_waits;
       counted = true;
     }
@@ -225,7 +230,7 @@ void CommitLane::hand_over_group() {
   bool half_full;
   {
     std::lock_guard lock(mutex_);
-    half_full = head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
+    half_full = is_log_half_full();
   }
   if (half_full) log_pressure_(false);
 }

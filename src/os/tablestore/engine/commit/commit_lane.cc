@@ -208,6 +208,11 @@ uint64_t CommitLane::log_used_bytes() const {
   return head_position_ - tail_;
 }
 
+bool CommitLane::is_log_pressed() const {
+  std::lock_guard lock(mutex_);
+  return waits_for_log_ || is_log_half_full();
+}
+
 uint64_t CommitLane::write_requests() const {
   return parts_.writes.requests() + (bulk_ ? bulk_->requests() : 0);
 }

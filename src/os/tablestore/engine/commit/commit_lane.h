@@ -82,6 +82,8 @@ class CommitLane {
   void recycle(uint64_t position);
 
   uint64_t log_used_bytes() const;
+  // What was called for still holds: the log is half full, or the lane waits for space in it.
+  bool is_log_pressed() const;
   uint64_t write_requests() const;  // handed to the kernel, of data and log
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
@@ -111,6 +113,7 @@ class CommitLane {
   void release_frees(uint64_t watermark);
   void finish_discards();
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
+  bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
   static void data_written(WriteOp& op, int error);
   static void log_written(WriteOp& op, int error);
@@ -131,6 +134,7 @@ class CommitLane {
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
   bool lane_blocked_in_reap_ = false;
+  bool waits_for_log_ = false;
 
   std::atomic<uint64_t> writes_in_flight_{0};      // data and log
   std::atomic<uint64_t> pending_free_blocks_{0};

@@ -78,6 +78,10 @@ struct WriteOp {
   // Runs in the thread that reaps. `error` is 0 or an errno.
   void (*done)(WriteOp& op, int error) = nullptr;
   void* owner = nullptr;
+
+  // The queue's own, while it has the operation.
+  uint32_t requests_left = 0;
+  int first_error = 0;
 };
 
 // Asynchronous writes. submit() and wake() from any thread; reap() from one thread at a time. A

@@ -1,4 +1,4 @@
-// What is left of a vector of memory pieces, when a part of it has been written.
+// Parts of a vector of memory pieces.
 #pragma once
 
 #include <limits.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tablestore {
@@ -17,7 +18,7 @@ inline uint64_t iov_bytes(const std::vector<iovec>& iov) {
   return bytes;
 }
 
-// Drops the first `bytes`.
+// What is left when the first `bytes` have been written.
 inline void iov_advance(std::vector<iovec>* iov, uint64_t bytes) {
   size_t whole = 0;
   while (whole < iov->size() && (*iov)[whole].iov_len <= bytes) bytes -= (*iov)[whole++].iov_len;
@@ -32,5 +33,30 @@ inline void iov_advance(std::vector<iovec>* iov, uint64_t bytes) {
 inline int iov_count(const std::vector<iovec>& iov) {
   return static_cast<int>(std::min<size_t>(iov.size(), IOV_MAX));
 }
+
+// Cuts a vector of memory pieces, which must stay, into consecutive parts.
+class IovCutter {
+ public:
+  explicit IovCutter(std::span<const iovec> iov) : iov_(iov) {}
+  // Appends the next `bytes` to `out`.
+  void cut(uint64_t bytes, std::vector<iovec>* out) {
+    while (bytes > 0) {
+      const iovec& v = iov_[index_];
+      const size_t piece = std::min<uint64_t>(bytes, v.iov_len - used_);
+      out->push_back({static_cast<std::byte*>(v.iov_base) + used_, piece});
+      bytes -= piece;
+      used_ += piece;
+      if (used_ == v.iov_len) {
+        ++index_;
+        used_ = 0;
+      }
+    }
+  }
+
+ private:
+  std::span<const iovec> iov_;
+  size_t index_ = 0;
+  size_t used_ = 0;
+};
 
 }  // namespace tablestore

@@ -17,7 +17,9 @@ namespace {
 constexpr uint64_t wake_mark = UINT64_MAX;  // no slot's index
 constexpr unsigned largest_depth = 16384;
 constexpr unsigned completions_per_look = 64;
-constexpr uint64_t merged_bytes_max = 512 << 10;
+// Disks take so many scattered pages at once (128 or a little more). The kernel would cut a larger
+// request as well, but into as much as the disk takes and a crumb.
+constexpr uint64_t request_bytes_max = 512 << 10;
 
 // The ring itself is broken: no operation can be told of its fate any more.
 [[noreturn]] void give_up(const char* call, int error) {
@@ -114,7 +116,7 @@ void UringWriteQueue::take_waiting() {
       WriteOp& op = *waiting_.front();
       const bool neighbour = run.empty() || (op.file == run.front()->file &&
                                              op.offset == run.front()->offset + bytes &&
-                                             bytes + iov_bytes(op.iov) <= merged_bytes_max &&
+                                             bytes + iov_bytes(op.iov) <= request_bytes_max &&
                                              pieces + op.iov.size() <= IOV_MAX);
       if (!neighbour) break;
       bytes += iov_bytes(op.iov);
@@ -122,9 +124,33 @@ void UringWriteQueue::take_waiting() {
       run.push_back(&op);
       waiting_.pop_front();
     } while (!waiting_.empty());
-    fill_entry(take_slot(run));
+    if (bytes > request_bytes_max) {
+      take_parts(*run.front(), bytes);
+    } else {
+      fill_entry(take_slot(run));
+      ++requests_;
+    }
+  }
+}
+
+// As equal ones as there can be, and no more than there is room for.
+void UringWriteQueue::take_parts(WriteOp& op, uint64_t bytes) {
+  const uint64_t wanted = (bytes + request_bytes_max - 1) / request_bytes_max;
+  const uint64_t parts = std::min<uint64_t>(wanted, free_slots_.size());
+  const uint64_t part_bytes = round_up_to_block((bytes + parts - 1) / parts);
+  WriteOp* const self = &op;
+  IovCutter cutter(op.iov);
+  uint32_t taken = 0;
+  for (uint64_t done = 0; done < bytes; done += part_bytes, ++taken) {
+    const unsigned index = take_slot({&self, 1});
+    Slot& slot = slots_[index];
+    slot.offset = op.offset + done;
+    slot.rest_bytes = std::min(part_bytes, bytes - done);
+    cutter.cut(slot.rest_bytes, &slot.rest);
+    fill_entry(index);
     ++requests_;
   }
+  op.requests_left = taken;
 }
 
 unsigned UringWriteQueue::take_slot(std::span<WriteOp* const> ops) {
@@ -135,7 +161,9 @@ unsigned UringWriteQueue::take_slot(std::span<WriteOp* const> ops) {
   slot.offset = ops.front()->offset;
   slot.rest_bytes = 0;
   slot.rest.clear();
-  for (const WriteOp* op : ops) {
+  for (WriteOp* op : ops) {
+    op->requests_left = 1;
+    op->first_error = 0;
     slot.rest_bytes += iov_bytes(op->iov);
     if (ops.size() > 1) slot.rest.insert(slot.rest.end(), op->iov.begin(), op->iov.end());
   }
@@ -198,7 +226,10 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
       }
       const auto index = static_cast<unsigned>(mark);
       if (std::optional<int> error = settle(slots_[index], entries[i]->res)) {
-        for (WriteOp* op : slots_[index].ops) finished->push_back({op, *error});
+        for (WriteOp* op : slots_[index].ops) {
+          if (op->first_error == 0) op->first_error = *error;
+          if (--op->requests_left == 0) finished->push_back({op, op->first_error});
+        }
         free_slots_.push_back(index);
       } else {
         again->push_back(index);

@@ -39,7 +39,7 @@ class UringWriteQueue : public WriteQueue {
   const char* kind() const override { return "io_uring"; }
 
  private:
-  // A request in the kernel's hands: one operation, or several neighbours in one file.
+  // A request in the kernel's hands: one operation, a part of it, or several neighbours in a file.
   struct Slot {
     std::vector<WriteOp*> ops;
     uint64_t offset = 0;      // of the rest
@@ -60,6 +60,7 @@ class UringWriteQueue : public WriteQueue {
   bool can_take_waiting();
   void take_waiting();
   unsigned take_slot(std::span<WriteOp* const> ops);
+  void take_parts(WriteOp& op, uint64_t bytes);
   void fill_entry(unsigned slot_index);
   void enter_kernel();
   // Takes completions; true where waiting operations can now be handed over.

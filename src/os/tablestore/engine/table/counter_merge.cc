@@ -9,25 +9,28 @@
 
 namespace tablestore {
 
+bool add_counters(std::string* sum, std::string_view operand) {
+  if (operand.size() % sizeof(int64_t) || sum->size() % sizeof(int64_t)) return false;
+  if (sum->size() < operand.size()) sum->resize(operand.size(), '\0');
+  for (size_t at = 0; at < operand.size(); at += sizeof(uint64_t)) {
+    uint64_t counter, addend;  // counters that are damaged may overflow
+    std::memcpy(&counter, sum->data() + at, sizeof(counter));
+    std::memcpy(&addend, operand.data() + at, sizeof(addend));
+    counter += addend;
+    std::memcpy(sum->data() + at, &counter, sizeof(counter));
+  }
+  return true;
+}
+
 namespace {
 
 class CounterMerge : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing, const rocksdb::Slice& operand,
              std::string* merged, rocksdb::Logger*) const override {
-    if (operand.size() % sizeof(int64_t) || (existing && existing->size() % sizeof(int64_t)))
-      return false;
-    merged->assign(operand.data(), operand.size());
-    if (!existing) return true;
-    if (merged->size() < existing->size()) merged->resize(existing->size(), '\0');
-    for (size_t at = 0; at < existing->size(); at += sizeof(uint64_t)) {
-      uint64_t sum, addend;  // counters that are damaged may overflow
-      std::memcpy(&sum, merged->data() + at, sizeof(sum));
-      std::memcpy(&addend, existing->data() + at, sizeof(addend));
-      sum += addend;
-      std::memcpy(merged->data() + at, &sum, sizeof(sum));
-    }
-    return true;
+    merged->clear();
+    if (existing) merged->assign(existing->data(), existing->size());
+    return add_counters(merged, operand.ToStringView());
   }
   const char* Name() const override { return "tablestore.counters"; }
 };

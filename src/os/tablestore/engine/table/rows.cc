@@ -12,70 +12,72 @@ constexpr uint8_t put_default = 0x1, put_other = 0x5;
 constexpr uint8_t merge_default = 0x2, merge_other = 0x6;
 constexpr uint8_t erase_range_default = 0xF, erase_range_other = 0xE;
 
-// Takes records apart from the front; false where they are not such.
-class RowScanner {
- public:
-  explicit RowScanner(std::string_view rows) : rest_(rows) {}
-  bool at_end() const { return rest_.empty(); }
-
-  bool record() {
-    uint8_t tag;
-    if (!byte(&tag)) return false;
-    uint32_t family = 0;
-    switch (tag) {
-      case erase_other: case put_other: case merge_other: case erase_range_other:
-        if (!varint(&family) || family == 0 || family >= families) return false;
-        break;
-      case erase_default: case put_default: case merge_default: case erase_range_default: break;
-      default: return false;
-    }
-    std::string_view key, value;
-    if (!bytes(&key)) return false;
-    if (tag == erase_default || tag == erase_other) return true;
-    if (!bytes(&value)) return false;
-    if (tag == erase_range_default || tag == erase_range_other) return key <= value;
-    // Only the counters of Family::super are added to.
-    if (tag == merge_other) return false;
-    return tag != merge_default || value.size() % sizeof(int64_t) == 0;
-  }
-
- private:
-  bool byte(uint8_t* out) {
-    if (rest_.empty()) return false;
-    *out = uint8_t(rest_.front());
-    rest_.remove_prefix(1);
-    return true;
-  }
-  bool varint(uint32_t* out) {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift <= 28; shift += 7) {
-      uint8_t b;
-      if (!byte(&b)) return false;
-      value |= uint64_t(b & 0x7f) << shift;
-      if (b & 0x80) continue;
-      *out = uint32_t(value);
-      return value <= UINT32_MAX;
-    }
-    return false;
-  }
-  bool bytes(std::string_view* out) {
-    uint32_t length;
-    if (!varint(&length) || length > rest_.size()) return false;
-    *out = rest_.substr(0, length);
-    rest_.remove_prefix(length);
-    return true;
-  }
-
-  std::string_view rest_;
-};
-
 }  // namespace
 
+bool RowReader::next(Row* row) {
+  const char* const begin = rest_.data();
+  uint8_t tag;
+  if (!byte(&tag)) return false;
+  uint32_t family = 0;
+  switch (tag) {
+    case erase_other: case put_other: case merge_other: case erase_range_other:
+      if (!varint(&family) || family == 0 || family >= families) return false;
+      break;
+    case erase_default: case put_default: case merge_default: case erase_range_default: break;
+    default: return false;
+  }
+  row->family = Family(family);
+  row->value = {};
+  if (!bytes(&row->key)) return false;
+  const bool is_erase = tag == erase_default || tag == erase_other;
+  if (!is_erase && !bytes(&row->value)) return false;
+  row->record = {begin, size_t(rest_.data() - begin)};
+  switch (tag) {
+    case erase_default: case erase_other: row->kind = Row::Kind::erase; return true;
+    case put_default: case put_other: row->kind = Row::Kind::put; return true;
+    case erase_range_default: case erase_range_other:
+      row->kind = Row::Kind::erase_range;
+      return row->key <= row->value;
+    default:  // only the counters of Family::super are added to
+      row->kind = Row::Kind::merge;
+      return tag == merge_default && row->value.size() % sizeof(int64_t) == 0;
+  }
+}
+
+bool RowReader::byte(uint8_t* out) {
+  if (rest_.empty()) return false;
+  *out = uint8_t(rest_.front());
+  rest_.remove_prefix(1);
+  return true;
+}
+
+bool RowReader::varint(uint32_t* out) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift <= 28; shift += 7) {
+    uint8_t b;
+    if (!byte(&b)) return false;
+    value |= uint64_t(b & 0x7f) << shift;
+    if (b & 0x80) continue;
+    *out = uint32_t(value);
+    return value <= UINT32_MAX;
+  }
+  return false;
+}
+
+bool RowReader::bytes(std::string_view* out) {
+  uint32_t length;
+  if (!varint(&length) || length > rest_.size()) return false;
+  *out = rest_.substr(0, length);
+  rest_.remove_prefix(length);
+  return true;
+}
+
 bool rows_are_sound(uint32_t count, std::string_view rows) {
-  RowScanner scanner(rows);
-  for (; count > 0 && !scanner.at_end(); --count)
-    if (!scanner.record()) return false;
-  return count == 0 && scanner.at_end();
+  RowReader reader(rows);
+  Row row;
+  for (; count > 0 && !reader.at_end(); --count)
+    if (!reader.next(&row)) return false;
+  return count == 0 && reader.at_end();
 }
 
 void RowWriter::varint(uint32_t v) {

@@ -29,6 +29,31 @@ class RowWriter {
   std::string& out_;
 };
 
+// One record.
+struct Row {
+  enum class Kind { put, erase, erase_range, merge };
+  Kind kind = Kind::put;
+  Family family = Family::super;
+  std::string_view key;    // of a range the begin
+  std::string_view value;  // of a range the end; of a merge the operand; of an erasure nothing
+  std::string_view record; // all of it, as it lies in the batch
+};
+
+// Takes records apart from the front.
+class RowReader {
+ public:
+  explicit RowReader(std::string_view rows) : rest_(rows) {}
+  bool at_end() const { return rest_.empty(); }
+  // False where they are not such as RowWriter makes, or where there is none left.
+  bool next(Row* row);
+
+ private:
+  bool byte(uint8_t* out);
+  bool varint(uint32_t* out);
+  bool bytes(std::string_view* out);
+  std::string_view rest_;
+};
+
 // Whether `rows` are `count` records as RowWriter makes them. RocksDB believes the batches that it
 // is given, so nothing else may reach it.
 bool rows_are_sound(uint32_t count, std::string_view rows);

@@ -12,7 +12,7 @@ namespace {
 bool decode(std::string_view row, Onode* o)
 {
   try {
-    o->decode(one_buffer(row));
+    o->decode(row);
   } catch (const ceph::buffer::error&) {
     return false;
   }
