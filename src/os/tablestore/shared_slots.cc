@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "common/debug.h"
 #include "common/dout.h"
@@ -25,6 +26,7 @@ constexpr uint8_t shared_slot_version = 1;
 constexpr uint8_t shared_slot_compat = 1;
 constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
 constexpr size_t trim_at_least = 4096;
+constexpr size_t trim_all_at = 65536;   // some 20 MB
 
 }  // namespace
 
@@ -182,13 +184,12 @@ SharedSlotRef SharedSlots::create(const Extent& extent)
   slot->container = extent.container;
   slot->first_block = extent.block;
   std::lock_guard l{mutex};
-  if (slots.size() >= trim_at) {
-    trim_locked();
-  }
+  make_room_locked();
   // One of this name that is still pinned is a dead one, empty: the blocks were handed out again.
   SharedSlotRef& entry = slots[name_of(extent.container, extent.block)];
   ceph_assert(!entry || entry->runs.empty());
   entry = slot;
+  slot->used = true;
   return slot;
 }
 
@@ -198,6 +199,7 @@ SharedSlotRef SharedSlots::load(uint32_t container, uint32_t first_block)
   {
     std::lock_guard l{mutex};
     if (auto p = slots.find(name); p != slots.end()) {
+      p->second->used = true;
       return p->second;
     }
   }
@@ -224,10 +226,9 @@ SharedSlotRef SharedSlots::load(uint32_t container, uint32_t first_block)
          << " is damaged, run ceph-tablestore-tool fsck: " << e.what() << dendl;
     return nullptr;
   }
+  slot->used = true;
   std::lock_guard l{mutex};
-  if (slots.size() >= trim_at) {
-    trim_locked();
-  }
+  make_room_locked();
   return slots.try_emplace(name, slot).first->second;
 }
 
@@ -295,14 +296,24 @@ void SharedSlots::write_out(TxnContext& txc, SharedSlot& slot)
 void SharedSlots::trim()
 {
   std::lock_guard l{mutex};
-  trim_locked();
+  trim_locked(true);
 }
 
-void SharedSlots::trim_locked()
+void SharedSlots::make_room_locked()
 {
-  // Whoever uses one under its collection's lock holds a reference besides the map's.
-  std::erase_if(slots, [](const auto& entry) {
-    return entry.second.use_count() == 1 && entry.second->transactions_in_flight == 0;
+  if (slots.size() >= trim_at) {
+    trim_locked(slots.size() >= trim_all_at);
+  }
+}
+
+void SharedSlots::trim_locked(bool all)
+{
+  std::erase_if(slots, [all](const auto& entry) {
+    const SharedSlotRef& slot = entry.second;
+    // Whoever uses one under its collection's lock holds a reference besides the map's.
+    const bool pinned = slot.use_count() > 1 || slot->transactions_in_flight > 0;
+    const bool was_used = std::exchange(slot->used, false);
+    return !pinned && (all || !was_used);
   });
   trim_at = std::max(trim_at_least, slots.size() * 2);
 }

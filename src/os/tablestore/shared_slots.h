@@ -34,6 +34,7 @@ struct SharedSlot {
   std::map<uint32_t, Run> runs;            ///< by block in the container; never overlap
   bool dirty = false;
   std::atomic<uint32_t> transactions_in_flight{0};
+  bool used = false;                       ///< since the last trimming; SharedSlots's
 
   /// Adds one reference to each block of [block, +blocks); false where one of them is in no run.
   bool add_reference(uint32_t block, uint32_t blocks);
@@ -85,7 +86,9 @@ class SharedSlots {
   /// Null where it cannot be read, after a log line.
   SharedSlotRef load(uint32_t container, uint32_t first_block);
   SharedSlotRef create(const Extent& extent);
-  void trim_locked();
+  void make_room_locked();
+  /// Of those that nothing pins, all or what was not used since the last time.
+  void trim_locked(bool all);
 
   CephContext* const cct;
   Engine& engine;

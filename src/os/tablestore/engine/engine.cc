@@ -44,10 +44,22 @@ uint64_t automatic_container_bytes(uint64_t available) {
   return std::clamp<uint64_t>(std::bit_floor(available / 256), 8 * mib, 1024 * mib);
 }
 
+// A larger log makes rarer checkpoints, and fewer and larger files of the table; but a restart
+// replays up to half of it, and a small disk has better uses.
+uint64_t automatic_log_bytes(uint64_t available, uint64_t segment_bytes) {
+  const uint64_t wanted = std::min<uint64_t>(available / 16, 512 * mib);
+  return std::max<uint64_t>(2, wanted / segment_bytes) * segment_bytes;
+}
+
+uint64_t available_for(const EngineOptions& o, const DiskSpace& space) {
+  return o.capacity_bytes ? std::min(o.capacity_bytes, space.available_bytes)
+                          : space.available_bytes;
+}
+
 Status check_geometry(const EngineOptions& o) {
   if (o.store_uuid.size() != 16) return Status(EINVAL, "the store's uuid must be 16 bytes");
   if (o.segment_bytes == 0 || o.segment_bytes % mib || o.log_bytes % o.segment_bytes ||
-      o.log_bytes < 2 * o.segment_bytes)
+      (o.log_bytes && o.log_bytes < 2 * o.segment_bytes))
     return Status(EINVAL,
                   "log size must be at least two segments and a multiple of them, a segment a "
                   "multiple of 1 MiB: check tablestore_log_size and tablestore_segment_size");
@@ -152,14 +164,18 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   if (*exists) return Status(EEXIST, disk.name() + " holds a store already");
   auto space = disk.space();
   if (!space.ok()) return space.status();
-  if (space->available_bytes < options.log_bytes + 64 * mib)
+  const uint64_t available = available_for(options, *space);
+  const uint64_t log_bytes = options.log_bytes
+                                 ? options.log_bytes
+                                 : automatic_log_bytes(available, options.segment_bytes);
+  if (space->available_bytes < log_bytes + 64 * mib)
     return Status(ENOSPC, disk.name() + ": " + std::to_string(space->available_bytes / mib) +
                               " MiB available, a store needs its log (tablestore_log_size = " +
-                              std::to_string(options.log_bytes / mib) + " MiB) and 64 MiB more");
+                              std::to_string(log_bytes / mib) + " MiB) and 64 MiB more");
   // What an interrupted mkfs left: there is no label, so there is no store.
   for (const char* dir : {"log", "table", "containers"})
     if (auto s = disk.remove_tree(dir); !s.ok()) return s;
-  if (auto s = LogRing::format(disk, options.log_bytes, options.segment_bytes); !s.ok()) return s;
+  if (auto s = LogRing::format(disk, log_bytes, options.segment_bytes); !s.ok()) return s;
   if (auto s = Table::format(disk, table_options(options)); !s.ok()) return s;
   {
     auto table = Table::open(disk, table_options(options));
@@ -169,15 +185,10 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   if (auto s = Containers::format(disk); !s.ok()) return s;
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
-  label.log_bytes = options.log_bytes;
+  label.log_bytes = log_bytes;
   label.segment_bytes = options.segment_bytes;
-  label.container_bytes = options.container_bytes;
-  if (label.container_bytes == 0) {
-    const uint64_t available =
-        options.capacity_bytes ? std::min(options.capacity_bytes, space->available_bytes)
-                               : space->available_bytes;
-    label.container_bytes = automatic_container_bytes(available);
-  }
+  label.container_bytes =
+      options.container_bytes ? options.container_bytes : automatic_container_bytes(available);
   if (auto s = provision(disk, options, label); !s.ok()) return s;
   if (auto s = disk.sync_dir(""); !s.ok()) return s;
   label.created_unix_seconds = uint64_t(std::chrono::duration_cast<std::chrono::seconds>(

@@ -53,7 +53,7 @@ struct Reporter {
 struct EngineOptions {
   // Fixed at format(), kept in the label; ignored by open().
   std::string store_uuid;                  // 16 bytes
-  uint64_t log_bytes = 256 << 20;
+  uint64_t log_bytes = 0;                  // 0 = by what is available
   uint64_t segment_bytes = 32 << 20;
   uint64_t container_bytes = 0;            // 0 = by the size of the file system
   // Space that format() writes ahead in containers, and that a running engine does not give back.

@@ -99,7 +99,7 @@ OnodeRef ObjectDataFixture::object(const std::string& name)
     o->oid = oid_of(name, pool);
     o->key = onode_key(o->oid);
     if (const auto row = get(Family::object, o->key)) {
-      o->decode(to_bl(*row));
+      o->decode(*row);
     } else {
       o->nid = next_nid++;
       o->omap_pool = pool;

@@ -290,6 +290,25 @@ TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
   EXPECT_LE(c.checkpoints, c.log_bytes / (options.log_bytes / 2) + c.log_full_waits);
 }
 
+TEST_F(EngineTest, TheLogFollowsTheCapacityWhereNoSizeIsGiven) {
+  options.log_bytes = 0;
+  const std::pair<uint64_t, uint64_t> sizes[] = {
+      {32 << 20, 4 << 20}, {256 << 20, 16 << 20}, {250 << 20, 14 << 20}, {1ull << 40, 512 << 20}};
+  for (const auto& [capacity, log] : sizes) {
+    engine.reset();
+    disk.reset();
+    std::filesystem::remove_all(directory);
+    std::filesystem::create_directory(directory);
+    disk = open_disk();
+    options.capacity_bytes = capacity;
+    if (disk->space()->available_bytes < std::min<uint64_t>(capacity, 8ull << 30))
+      GTEST_SKIP() << "not enough space here";
+    format();
+    open();
+    EXPECT_EQ(engine->space().log_bytes, log) << capacity;
+  }
+}
+
 TEST_F(EngineTest, AGroupIsNotLargerThanTheLogAllows) {
   options.log_bytes = 2 << 20;
   options.segment_bytes = 1 << 20;

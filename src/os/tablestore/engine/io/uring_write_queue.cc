@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/io/posix_file.h"
 

@@ -58,21 +58,40 @@ void RowCombiner::combine() {
   }
 }
 
+// Between two erasures of ranges the keys may come in any order; of what is left of one key, the
+// operand of a merge comes after what it is added to.
+void RowCombiner::sort() {
+  const auto before = [](const Item* a, const Item* b) {
+    if (a->row.family != b->row.family) return a->row.family < b->row.family;
+    return a->row.key < b->row.key;
+  };
+  auto begin = kept_.begin();
+  for (auto at = kept_.begin(); at != kept_.end(); ++at)
+    if ((*at)->row.kind == Row::Kind::erase_range) {
+      std::stable_sort(begin, at, before);
+      begin = at + 1;
+    }
+  std::stable_sort(begin, kept_.end(), before);
+}
+
 std::string RowCombiner::take(uint64_t* left_out) {
   combine();
+  for (Item& item : items_)
+    if (item.kept) kept_.push_back(&item);
+  sort();
   RowBatch batch;
   std::string sum;
-  for (const Item& item : items_) {
-    if (!item.kept) continue;
-    if (item.sum) {
+  for (const Item* item : kept_) {
+    if (item->sum) {
       sum.clear();
-      RowWriter(sum).merge(item.row.family, item.row.key, *item.sum);
+      RowWriter(sum).merge(item->row.family, item->row.key, *item->sum);
       batch.append(1, sum);
     } else {
-      batch.append(1, item.row.record);
+      batch.append(1, item->row.record);
     }
   }
-  *left_out = items_.size() - batch.count();
+  *left_out = items_.size() - kept_.size();
+  kept_.clear();
   items_.clear();
   sums_.clear();
   return batch.take();

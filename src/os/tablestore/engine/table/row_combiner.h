@@ -32,9 +32,11 @@ class RowCombiner {
     bool kept = true;
   };
   void combine();
+  void sort();
   Item** find(const Row& row);
 
   std::vector<Item> items_;
+  std::vector<Item*> kept_;
   std::deque<std::string> sums_;
   // From key to the last item of that key so far, counted from the batch's end: open addressing, a
   // power of two of places, at least half of them null.

@@ -83,9 +83,12 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   o.max_open_files = 1000;
   o.keep_log_file_num = 4;
   o.max_log_file_size = 16 << 20;
-  // What the table's cache does not hold, the kernel may, as long as nobody else wants the memory.
+  // What the table's cache does not hold, the kernel may, as long as nobody else wants the memory:
+  // also what has just been written, which is read next. But never much at once that is not yet on
+  // its way to the disk, for a flush may have to wait for it.
   o.use_direct_reads = false;
-  o.use_direct_io_for_flush_and_compaction = true;
+  o.use_direct_io_for_flush_and_compaction = false;
+  o.bytes_per_sync = 1 << 20;
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
