@@ -97,6 +97,11 @@ MUTANTS = (
             "  if (!groups_.empty() && groups_.back().header.transactions > 0 &&\n"
             "      groups_.back().header.last_lsn() > applied_lsn_) groups_.pop_back();\n"
             "  end_ = at;\n  return {};")),
+    mutant("older_row_kept", "of two rows of one key the older one goes to the table",
+           ("table/row_combiner.cc", "      item->kept = false;\n    } else if",
+            "      later->kept = false;\n      later = &*item;\n    } else if")),
+    mutant("row_before_range", "rows are sorted across the erasure of a range",
+           ("table/row_combiner.cc", "      begin = at + 1;\n", "      begin = kept_.begin();\n")),
     mutant("no_epoch", "recovery does not begin a new epoch",
            ("recovery.cc", "  if (auto s = begin_epoch(&log); !s.ok()) return s;\n", "")),
     mutant("epoch_not_flushed", "the beginning of an epoch is not flushed",

@@ -139,8 +139,22 @@ TEST(RowCombiner, OnlyTheLastRowOfAKeyIsLeft) {
     w.erase(Family::omap, "b");
   });
   uint64_t left_out = 0;
-  EXPECT_EQ(combined(6, rows, &left_out), "put3[a,1:2]put0[a,1:4]erase3[b,0:]");
+  EXPECT_EQ(combined(6, rows, &left_out), "put0[a,1:4]put3[a,1:2]erase3[b,0:]");
   EXPECT_EQ(left_out, 3u);
+}
+
+TEST(RowCombiner, TheRestIsSortedByKey) {
+  const std::string rows = written([](RowWriter& w) {
+    w.put(Family::omap, "c", "1");
+    w.put(Family::object, "d", "2");
+    w.put(Family::omap, "a", "3");
+    w.erase_range(Family::omap, "x", "z");
+    w.put(Family::omap, "b", "4");
+    w.put(Family::omap, "a", "5");
+  });
+  uint64_t left_out = 0;
+  EXPECT_EQ(combined(6, rows, &left_out),
+            "put1[d,1:2]put3[c,1:1]range3[x,1:z]put3[a,1:5]put3[b,1:4]");
 }
 
 TEST(RowCombiner, ARangeThatIsErasedStays) {

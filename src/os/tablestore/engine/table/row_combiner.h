@@ -1,4 +1,5 @@
-// Leaves out of a batch what nobody could ever read of it.
+// Leaves out of a batch what nobody could ever read of it, and sorts the rest, so that one row's
+// place in the memtable is near the last one's.
 //
 // An OSD writes some rows again and again: a PG's fastinfo with each operation, the counters of a
 // pool, the log entry that is trimmed a moment later, the references of what snapshots share. Each
@@ -21,8 +22,9 @@ class RowCombiner {
   // `count` sound rows, which come after all that were added before. They must stay in memory until
   // take().
   void append(uint32_t count, std::string_view rows);
-  // All of it, in order, but for rows that a later one of the same key replaces, and with one sum
-  // in place of all operands of a merge; empty afterwards. `left_out`: how many rows that saved.
+  // All of it but for rows that a later one of the same key replaces, and with one sum in place of
+  // all operands of a merge; empty afterwards. Sorted by family and key, but that what came before
+  // or after the erasure of a range still does. `left_out`: how many rows that saved.
   std::string take(uint64_t* left_out);
 
  private:
