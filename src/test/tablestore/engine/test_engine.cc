@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine_fixture.h"
+#include "os/tablestore/engine/stepping.h"
 
 namespace tablestore {
 namespace {
@@ -276,18 +277,33 @@ TEST_F(EngineTest, TheLogIsRecycledManyTimesOver) {
     EXPECT_EQ(get(Family::data, "k" + std::to_string(i % 50)), value + std::to_string(i));
 }
 
+// Each group asks for a checkpoint while the log is half full, also while one is being made.
 TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
+  options.stepped = [] {};
   format();
   open();
-  const std::string value(100000, 'v');
-  for (int i = 0; i < 500; ++i) {  // also while a checkpoint runs
-    auto txn = std::make_shared<Txn>();
-    txn->put(Family::data, "k" + std::to_string(i % 50), value);
-    commit(txn);
-  }
+  EngineStepper stepper(*engine);
   const Counters& c = engine->counters();
-  EXPECT_GT(c.checkpoints, 3u);
-  EXPECT_LE(c.checkpoints, c.log_bytes / (options.log_bytes / 2) + c.log_full_waits);
+  const std::string value(1 << 20, 'v');
+  const auto log_used_bytes = [this] {
+    for (const auto& [name, number] : engine->statistics())
+      if (name == "log_used_bytes") return number;
+    ADD_FAILURE() << "no such statistic";
+    return options.log_bytes;
+  };
+  for (int half = 1; half <= 3; ++half) {
+    while (log_used_bytes() <= options.log_bytes / 2) {
+      stepper.checkpoint_if_requested();
+      ASSERT_EQ(c.checkpoints, uint64_t(half - 1));
+      auto txn = std::make_shared<Txn>();
+      txn->put(Family::data, "k", value);
+      commit(txn);
+    }
+    ASSERT_TRUE(engine->checkpoint().ok());
+    ASSERT_EQ(c.checkpoints, uint64_t(half));
+    stepper.checkpoint_if_requested();  // what was asked for before that one was done
+    ASSERT_EQ(c.checkpoints, uint64_t(half));
+  }
 }
 
 TEST_F(EngineTest, TheLogFollowsTheCapacityWhereNoSizeIsGiven) {
