@@ -132,6 +132,48 @@ TEST_P(WriteQueueTest, PostedWritesGoWithTheNextSubmitted) {
   EXPECT_EQ(value_at(0), 2);
 }
 
+TEST_P(WriteQueueTest, WhatIsWrittenTakesWhatWasPostedAlong) {
+  TestWrite posted(*file, 3, 1, 1), written(*file, 0, 2, 2);
+  size_t done = 0;
+  for (TestWrite* w : {&posted, &written}) w->then = [&done] { ++done; };
+  WriteOp* op = &posted.op;
+  queue->post({&op, 1});
+  op = &written.op;
+  queue->write({&op, 1});
+  while (done < 2) queue->reap(true);
+  EXPECT_EQ(queue->requests(), 2u);
+  EXPECT_EQ(posted.error, 0);
+  EXPECT_EQ(written.error, 0);
+  const int expected[] = {2, 2, 0, 1};
+  for (uint64_t block = 0; block < 4; ++block) EXPECT_EQ(value_at(block), expected[block]) << block;
+}
+
+TEST_P(WriteQueueTest, WhatCannotBeWrittenTellsItsError) {
+  Result<std::unique_ptr<File>> reader = disk->open("f", OpenMode::read_only);
+  ASSERT_TRUE(reader.ok());
+  TestWrite refused(**reader, 0, 1, 1), fine(*file, 1, 1, 2);
+  size_t done = 0;
+  for (TestWrite* w : {&refused, &fine}) w->then = [&done] { ++done; };
+  WriteOp* const ops[] = {&refused.op, &fine.op};
+  queue->write(ops);
+  while (done < 2) queue->reap(true);
+  EXPECT_EQ(refused.error, EBADF);
+  EXPECT_EQ(fine.error, 0);
+  EXPECT_EQ(value_at(1), 2);
+}
+
+// No worker thread of the kernel is woken for it.
+TEST_P(FreeRingTest, WhatIsWrittenIsDoneOnReturn) {
+  TestWrite a(*file, 0, 1, 1), b(*file, 4, 600, 2);
+  WriteOp* const ops[] = {&a.op, &b.op};
+  queue->write(ops);
+  EXPECT_EQ(a.error, 0);
+  EXPECT_EQ(b.error, 0);
+  EXPECT_EQ(queue->reap(false), 0u);
+  EXPECT_EQ(value_at(0), 1);
+  EXPECT_EQ(value_at(603), 2);
+}
+
 // In whatever order they come; not over a gap, not into another file.
 TEST_P(FreeRingTest, NeighboursAreOneRequest) {
   Result<std::unique_ptr<File>> made = disk->open("g", OpenMode::create_new);

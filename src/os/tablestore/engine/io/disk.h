@@ -94,6 +94,9 @@ class WriteQueue {
   virtual void submit(std::span<WriteOp* const> ops) = 0;
   // The same, but does not disturb who is in reap(): cheaper for small ones.
   virtual void post(std::span<WriteOp* const> ops) { submit(ops); }
+  // By the thread that reaps, for what it cannot go on without: begins what was posted and then
+  // these, which may be done on return.
+  virtual void write(std::span<WriteOp* const> ops) { submit(ops); }
   // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
   // completes or wake() is called. Returns the number completed.
   virtual size_t reap(bool wait) = 0;

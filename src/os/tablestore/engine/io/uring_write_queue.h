@@ -33,6 +33,9 @@ class UringWriteQueue : public WriteQueue {
 
   void submit(std::span<WriteOp* const> ops) override;
   void post(std::span<WriteOp* const> ops) override;
+  // Not through the ring: until Linux 6.19 a worker thread of the kernel completes what a ring
+  // writes to a file, and has to be woken for it.
+  void write(std::span<WriteOp* const> ops) override;
   size_t reap(bool wait) override;
   void wake() override;
   uint64_t requests() const override { return requests_; }
