@@ -20,6 +20,7 @@ sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from storebench import table as tables  # noqa: E402
+from storebench.calm import calmest  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
 from storebench.machine import describe  # noqa: E402
@@ -64,7 +65,8 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
                 line.now("")
                 began = time.monotonic()
                 try:
-                    result = runner.run(cell, variant, options.seconds)
+                    result = calmest(lambda: runner.run(cell, variant, options.seconds),
+                                     options.most_stolen, options.tries)
                 except RunError as error:
                     if not options.keep_going:
                         raise
@@ -86,6 +88,9 @@ def brief(result: dict[str, Any]) -> str:
                          f" {phase['latency_us']['mean']:.0f} us")
     for name, value in list(result.get("values", {}).items())[:3]:
         parts.append(f"{name} {value:.3g}")
+    shares = result.get("stolen_shares", [0])
+    if max(shares) > 0.01:
+        parts.append("stolen " + " ".join(f"{share:.0%}" for share in shares))
     return ", ".join(parts)
 
 
@@ -95,6 +100,7 @@ def write_json(options: argparse.Namespace, cells: list[Cell],
     A line for each run."""
     head = {
         "level": options.level, "seconds": options.seconds, "rounds": options.rounds,
+        "most_stolen": options.most_stolen, "tries": options.tries,
         "started": options.started, "machine": options.machine,
         "cells": [cell.name for cell in cells],
     }
@@ -148,7 +154,7 @@ def run(options: argparse.Namespace) -> None:
     options.machine = describe(folder, options.commit)
     minutes = estimated_seconds(cells, options.seconds, options.rounds) / 60
     line.say(f"{len(cells)} workloads, {options.rounds} rounds, {options.seconds:g} s each:"
-             f" about {minutes:.0f} minutes")
+             f" about {minutes:.0f} minutes on a calm machine")
     began = time.monotonic()
     try:
         runs = measure(options, cells, runner, line)
@@ -187,6 +193,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, metavar="N",
                         help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
+    parser.add_argument("--most-stolen", type=float, default=0.05, metavar="SHARE",
+                        help="a run from which a virtual machine's host took a larger share of"
+                        " the processors is repeated, and the calmest counts"
+                        " (default: %(default)s)")
+    parser.add_argument("--tries", type=int, metavar="N",
+                        help="but not more than so often (default: 3; --quick: 1)")
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
                         help="where the JSON goes (default: bench/results)")
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
@@ -197,6 +209,7 @@ def parse() -> argparse.Namespace:
                         help="prints the tables of earlier results, runs nothing")
     options = parser.parse_args()
     options.seconds = options.seconds or SECONDS[options.level]
+    options.tries = options.tries or (1 if options.level == "quick" else 3)
     return options
 
 

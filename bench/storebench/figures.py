@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+from .calm import stolen_share
+
 Figures = dict[str, float]
 
 # Figures of which more is better; of all others less is.
@@ -94,6 +96,7 @@ def of_phase(phase: dict[str, Any], store: str) -> Figures:
         # Of what the machine's processors did, the share of others.
         "foreign_cpu": max(0.0, 1 - (usage["user_seconds"] + usage["system_seconds"])
                            / max(usage["machine_busy_seconds"], 1e-9)),
+        "stolen_cpu": stolen_share([usage]),
     }
     groups = phase["counters"].get("tablestore.groups", 0)
     if groups:

@@ -26,7 +26,7 @@ def usage_of(osd: Daemon) -> dict[str, float]:
     device = os.stat(osd.layout.data(osd.name)).st_dev
     disk_file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
     disk = [int(word) for word in disk_file.read_text().split()] if disk_file.exists() else [0] * 17
-    machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:8]]
+    machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     switches = sum(int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
                    for line in (task / "status").read_text().splitlines()
                    if "ctxt_switches" in line)
@@ -35,7 +35,8 @@ def usage_of(osd: Daemon) -> dict[str, float]:
         "context_switches": switches, "write_bytes": int(io["write_bytes"]),
         "read_bytes": int(io["read_bytes"]), "disk_write_bytes": disk[6] * 512,
         "disk_flushes": disk[15],
-        "machine_busy_seconds": (sum(machine) - machine[3] - machine[4]) / TICKS,
+        "machine_busy_seconds": (sum(machine[:7]) - machine[3] - machine[4]) / TICKS,
+        "machine_stolen_seconds": machine[7] / TICKS,
     }
 
 

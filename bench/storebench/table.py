@@ -92,3 +92,8 @@ def contention(table: Table) -> Iterator[str]:
         if share > 0.2:
             yield ("The machine was not idle: compare stores with each other only, and not these"
                    " figures with others'.")
+    stolen = sorted(figures["stolen_cpu"].median for figures in table.values()
+                    if "stolen_cpu" in figures)
+    if stolen:
+        yield (f"Of the time for which there was work, the machine's host had no processor for"
+               f" {stolen[len(stolen) // 2]:.0%} (the median; at most {stolen[-1]:.0%}).")

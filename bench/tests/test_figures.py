@@ -4,7 +4,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from storebench import figures, targets
+from storebench import calm, figures, targets
 from storebench.cells import LEVELS, chosen
 from storebench.page import page
 from storebench.svg import nice_ticks
@@ -36,6 +36,24 @@ class Figures(unittest.TestCase):
         self.assertEqual(found["cpu_us_per_operation"], 2000)
         self.assertEqual(found["flushes_per_operation"], 0.5)
         self.assertEqual(found["foreign_cpu"], 0.5)
+
+    def test_what_the_host_took_is_a_share_of_what_was_wanted(self) -> None:
+        usage = phase()["usage"] | {"machine_stolen_seconds": 1.0}
+        self.assertEqual(figures.of_phase(phase(usage=usage), "memstore")["stolen_cpu"], 0.2)
+        self.assertEqual(figures.of_phase(phase(), "memstore")["stolen_cpu"], 0)
+
+    def test_a_disturbed_run_is_repeated_and_the_calmest_counts(self) -> None:
+        def tried(*stolen: float, tries: int = 3) -> tuple[int, list[float]]:
+            usages = iter(phase()["usage"] | {"machine_stolen_seconds": s} for s in stolen)
+            numbers = iter(range(len(stolen)))
+            found = calm.calmest(lambda: {"number": next(numbers),
+                                          "phases": [phase(usage=next(usages))]}, 0.05, tries)
+            return found["number"], found["stolen_shares"]
+
+        self.assertEqual(tried(0.0), (0, [0]))
+        self.assertEqual(tried(1.0, 0.1), (1, [0.2, round(0.1 / 4.1, 4)]))
+        self.assertEqual(tried(4.0, 1.0, 4.0), (1, [0.5, 0.2, 0.5]))
+        self.assertEqual(tried(4.0, tries=1), (0, [0.5]))
 
     def test_variation_is_of_whole_seconds(self) -> None:
         steady = figures.steadiness(phase(interval_operations=[10] * 45))

@@ -78,14 +78,16 @@ void add_disk(Usage& u, const std::string& stat_file)
 
 void add_machine(Usage& u)
 {
-  // cpu user nice system idle iowait irq softirq
+  // cpu user nice system idle iowait irq softirq steal
   std::istringstream in(content_of("/proc/stat"));
   std::string cpu;
-  uint64_t v[7] = {};
+  uint64_t v[8] = {};
   in >> cpu;
   for (uint64_t& each : v)
     in >> each;
-  u.machine_busy_seconds = double(v[0] + v[1] + v[2] + v[5] + v[6]) / ::sysconf(_SC_CLK_TCK);
+  const double tick = 1.0 / ::sysconf(_SC_CLK_TCK);
+  u.machine_busy_seconds = double(v[0] + v[1] + v[2] + v[5] + v[6]) * tick;
+  u.machine_stolen_seconds = double(v[7]) * tick;
 }
 
 }  // namespace
@@ -106,6 +108,7 @@ Usage Usage::operator-(const Usage& e) const
   d.disk_flushes = disk_flushes - e.disk_flushes;
   d.disk_discarded_bytes = disk_discarded_bytes - e.disk_discarded_bytes;
   d.machine_busy_seconds = machine_busy_seconds - e.machine_busy_seconds;
+  d.machine_stolen_seconds = machine_stolen_seconds - e.machine_stolen_seconds;
   return d;
 }
 
@@ -124,6 +127,7 @@ void Usage::dump(ceph::Formatter& f) const
   f.dump_unsigned("disk_flushes", disk_flushes);
   f.dump_unsigned("disk_discarded_bytes", disk_discarded_bytes);
   f.dump_float("machine_busy_seconds", machine_busy_seconds);
+  f.dump_float("machine_stolen_seconds", machine_stolen_seconds);
 }
 
 UsageMeter::UsageMeter(const std::string& dir)

@@ -31,6 +31,7 @@ struct Usage {
   uint64_t disk_discarded_bytes = 0;
   // the machine (/proc/stat)
   double machine_busy_seconds = 0;  ///< of all cores, all processes and interrupts
+  double machine_stolen_seconds = 0;  ///< in which a core had work, but not the host's processor
 
   Usage operator-(const Usage& earlier) const;
   void dump(ceph::Formatter& f) const;
