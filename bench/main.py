@@ -197,8 +197,8 @@ def parse() -> argparse.Namespace:
                         help="a run from which a virtual machine's host took a larger share of"
                         " the processors is repeated, and the calmest counts"
                         " (default: %(default)s)")
-    parser.add_argument("--tries", type=int, metavar="N",
-                        help="but not more than so often (default: 3; --quick: 1)")
+    parser.add_argument("--tries", type=int, default=3, metavar="N",
+                        help="but not more than so often (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
                         help="where the JSON goes (default: bench/results)")
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
@@ -209,7 +209,6 @@ def parse() -> argparse.Namespace:
                         help="prints the tables of earlier results, runs nothing")
     options = parser.parse_args()
     options.seconds = options.seconds or SECONDS[options.level]
-    options.tries = options.tries or (1 if options.level == "quick" else 3)
     return options
 
 
