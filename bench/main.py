@@ -20,7 +20,7 @@ sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from storebench import table as tables  # noqa: E402
-from storebench.calm import calmest  # noqa: E402
+from storebench.calm import MOST_STOLEN, calmest, never_calm  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
 from storebench.machine import describe  # noqa: E402
@@ -124,6 +124,9 @@ def show(runs: list[dict[str, Any]]) -> None:
         print()
         for each in part(table):
             print(each)
+    disturbed = never_calm(runs)
+    if disturbed:
+        print(f"Never calm, and so worth little: {', '.join(disturbed)}.")
 
 
 def only_one() -> TextIO:
@@ -193,7 +196,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, metavar="N",
                         help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
-    parser.add_argument("--most-stolen", type=float, default=0.05, metavar="SHARE",
+    parser.add_argument("--most-stolen", type=float, default=MOST_STOLEN, metavar="SHARE",
                         help="a run from which a virtual machine's host took a larger share of"
                         " the processors is repeated, and the calmest counts"
                         " (default: %(default)s)")

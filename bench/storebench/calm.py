@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 Result = dict[str, Any]
+MOST_STOLEN = 0.05      # that leaves a figure of worth
 
 
 def stolen_share(usages: list[dict[str, float]]) -> float:
@@ -28,3 +29,23 @@ def calmest(run: Callable[[], Result], most_stolen: float, tries: int) -> Result
         if shares[-1] == min(shares):
             best = result
     return best | {"stolen_shares": shares}
+
+
+def is_calm(run: dict[str, Any]) -> bool:
+    return min(run["result"].get("stolen_shares", [0])) <= MOST_STOLEN
+
+
+def key_of(run: dict[str, Any]) -> tuple[str, str]:
+    return run["cell"], run["variant"]
+
+
+def undisturbed(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where a workload has a calm run on a store, only its calm ones."""
+    with_calm = {key_of(run) for run in runs if is_calm(run)}
+    return [run for run in runs if is_calm(run) or key_of(run) not in with_calm]
+
+
+def never_calm(runs: list[dict[str, Any]]) -> list[str]:
+    """What has no calm run at all: figures worth little."""
+    return list(dict.fromkeys(f"{run['cell']} on {run['variant']}" for run in undisturbed(runs)
+                              if not is_calm(run)))

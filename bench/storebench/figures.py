@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from .calm import stolen_share
+from .calm import stolen_share, undisturbed
 
 Figures = dict[str, float]
 
@@ -146,9 +146,9 @@ Key = tuple[str, str, str]      # cell, phase, variant
 
 
 def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
-    """Of every figure of every cell, phase and variant."""
+    """Of every figure of every cell, phase and variant, over its calm runs."""
     gathered: dict[Key, dict[str, list[float]]] = {}
-    for run in runs:
+    for run in undisturbed(runs):
         for phase, figures in of_run(run["result"]).items():
             into = gathered.setdefault((run["cell"], phase, run["variant"]), {})
             for name, value in figures.items():

@@ -55,6 +55,16 @@ class Figures(unittest.TestCase):
         self.assertEqual(tried(4.0, 1.0, 4.0), (1, [0.5, 0.2, 0.5]))
         self.assertEqual(tried(4.0, tries=1), (0, [0.5]))
 
+    def test_disturbed_runs_do_not_count_beside_calm_ones(self) -> None:
+        runs = [run("kstore", 1, 100), run("kstore", 2, 10), run("memstore", 1, 20)]
+        for each, share in zip(runs, (0.01, 0.3, 0.3)):
+            each["result"]["stolen_shares"] = [0.9, share]
+        self.assertEqual(calm.never_calm(runs), ["new-4K-qd16 on memstore"])
+        table = figures.summaries(runs)
+        for variant, iops in (("kstore", 50), ("memstore", 10)):
+            self.assertEqual(table["new-4K-qd16", "new", variant]["iops"],
+                             figures.Summary(iops, iops, iops, 1))
+
     def test_variation_is_of_whole_seconds(self) -> None:
         steady = figures.steadiness(phase(interval_operations=[10] * 45))
         self.assertEqual(steady["variation"], 0)
