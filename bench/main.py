@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
                 began = time.monotonic()
                 try:
                     result = calmest(lambda: runner.run(cell, variant, options.seconds),
-                                     options.most_stolen, options.tries)
+                                     options.tries)
                 except RunError as error:
                     if not options.keep_going:
                         raise
@@ -100,7 +100,7 @@ def write_json(options: argparse.Namespace, cells: list[Cell],
     A line for each run."""
     head = {
         "level": options.level, "seconds": options.seconds, "rounds": options.rounds,
-        "most_stolen": options.most_stolen, "tries": options.tries,
+        "most_stolen": MOST_STOLEN, "tries": options.tries,
         "started": options.started, "machine": options.machine,
         "cells": [cell.name for cell in cells],
     }
@@ -196,12 +196,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, metavar="N",
                         help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
-    parser.add_argument("--most-stolen", type=float, default=MOST_STOLEN, metavar="SHARE",
-                        help="a run from which a virtual machine's host took a larger share of"
-                        " the processors is repeated, and the calmest counts"
-                        " (default: %(default)s)")
     parser.add_argument("--tries", type=int, default=3, metavar="N",
-                        help="but not more than so often (default: %(default)s)")
+                        help="a run is made so often at most, until a virtual machine's host took"
+                        f" no more than {MOST_STOLEN * 100:.0f} %% of the processors;"
+                        " the calmest counts (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
                         help="where the JSON goes (default: bench/results)")
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)

@@ -17,12 +17,12 @@ def stolen_share(usages: list[dict[str, float]]) -> float:
     return stolen / wanted if wanted else 0
 
 
-def calmest(run: Callable[[], Result], most_stolen: float, tries: int) -> Result:
-    """Runs until no more than `most_stolen` was stolen, at most so often. The
+def calmest(run: Callable[[], Result], tries: int) -> Result:
+    """Runs until no more than MOST_STOLEN was stolen, at most so often. The
     calmest counts; its "stolen_shares" are those of all tries."""
     best: Result = {}
     shares: list[float] = []
-    while not shares or (min(shares) > most_stolen and len(shares) < tries):
+    while not shares or (min(shares) > MOST_STOLEN and len(shares) < tries):
         result = run()
         share = stolen_share([phase["usage"] for phase in result["phases"]])
         shares.append(round(share, 4))

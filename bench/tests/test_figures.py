@@ -47,7 +47,7 @@ class Figures(unittest.TestCase):
             usages = iter(phase()["usage"] | {"machine_stolen_seconds": s} for s in stolen)
             numbers = iter(range(len(stolen)))
             found = calm.calmest(lambda: {"number": next(numbers),
-                                          "phases": [phase(usage=next(usages))]}, 0.05, tries)
+                                          "phases": [phase(usage=next(usages))]}, tries)
             return found["number"], found["stolen_shares"]
 
         self.assertEqual(tried(0.0), (0, [0]))
