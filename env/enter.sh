@@ -41,7 +41,7 @@ exec_in_env() {
     ${CI:+CI="$CI"} \
     PATH=/ceph/build/ours:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
-    CCACHE_DIR=/ccache CCACHE_MAXSIZE=5G CCACHE_SLOPPINESS=time_macros \
+    CCACHE_DIR=/ccache CCACHE_MAXSIZE=5G CCACHE_SLOPPINESS=time_macros CCACHE_DEPEND=1 \
     TABLESTORE_HOST_STATE="$STATE" TABLESTORE_HOST_LOGS="$LOGS" \
     bash -c 'cd /tablestore && exec "$@"' env "$@"
 }
