@@ -42,8 +42,10 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   throttle(*txc, handle);
   if (r == 0)
     r = reserve_space(*txc, scan.reservation, handle);
+  // Whoever is called below before the commit might wait for it.
+  bool commits_here = on_applied_sync.empty();
   if (r == 0)
-    r = build_and_submit(*c, txc, tls, scan);
+    r = build_and_submit(*c, txc, tls, scan, &commits_here);
   if (r < 0) {
     engine->unreserve(std::exchange(txc->reserved_bytes, 0));
     unthrottle(*txc);
@@ -64,6 +66,8 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   logger->inc(l_tablestore_txc_ops, scan.ops);
   logger->inc(l_tablestore_write_bytes, scan.written_bytes);
   logger->tinc(l_tablestore_txc_submit_lat, ceph::mono_clock::now() - txc->started_at);
+  if (commits_here)
+    engine->commit_here();
   return 0;
 }
 
@@ -134,7 +138,8 @@ std::vector<CollectionRef> TableStore::find_collections(const std::vector<coll_t
 // ---- under the locks
 
 int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContext>& txc,
-                                 std::vector<Transaction>& tls, const TxnScan& scan)
+                                 std::vector<Transaction>& tls, const TxnScan& scan,
+                                 bool* commits_here)
 {
   std::vector<CollectionRef> wanted = find_collections(scan.cids);
   std::optional<CollectionLocks> locks;
@@ -175,6 +180,7 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
     std::lock_guard l{blackhole_mutex};
     unthrottle(*txc);
     blackholed.push_back(txc);
+    *commits_here = false;
     return 0;
   }
   txc->submitted_at = ceph::mono_clock::now();
@@ -183,7 +189,10 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
   for (const auto& c : locks->collections())
     c->last_change = mark;
   builder.omap().mark_changed(mark);
-  engine->submit(txc);
+  if (*commits_here)
+    *commits_here = engine->submit_here(txc);
+  else
+    engine->submit(txc);
   return 0;
 }
 

@@ -25,6 +25,7 @@ struct Counters {
   Count group_ns{0};            // sum over groups: from taking the group to durable
   Count flush_ns{0};            // sum over flushes
   Count apply_ns{0};            // sum over groups: table write
+  Count groups_here{0};         // made durable by the thread that submitted them
   Count gathers{0};             // times that a group waited a moment for more transactions
   Count gathers_in_vain{0};     // and not as many came as were expected
   Count applied_batches{0};     // of the rows of some groups each
@@ -63,6 +64,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"group_ns", &Counters::group_ns},
     {"flush_ns", &Counters::flush_ns},
     {"apply_ns", &Counters::apply_ns},
+    {"groups_here", &Counters::groups_here},
     {"gathers", &Counters::gathers},
     {"gathers_in_vain", &Counters::gathers_in_vain},
     {"applied_batches", &Counters::applied_batches},

@@ -234,7 +234,8 @@ Status Engine::Impl::open() {
       CommitParts{*log, *table, *containers, *writes, in_flight, counters, options.reporter,
                   options.group_durable, label.store_uuid},
       CommitLimits{std::min(options.group_bytes_max, log->capacity_bytes() / 4),
-                   options.gather_percent, options.small_data_bytes},
+                   options.gather_percent, std::chrono::microseconds(options.quick_flush_us),
+                   options.small_data_bytes},
       recovered->head, recovered->tail);
   checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
   lane->on_log_pressure([this](bool lane_waits) {
@@ -329,6 +330,10 @@ std::vector<Extent> Engine::write(Txn& txn, std::span<const iovec> iov, std::any
 }
 
 void Engine::submit(std::shared_ptr<Txn> txn) { impl_->lane->submit(std::move(txn)); }
+bool Engine::submit_here(std::shared_ptr<Txn> txn) {
+  return impl_->lane->submit_here(std::move(txn));
+}
+void Engine::commit_here() { impl_->lane->commit_here(); }
 void Engine::hurry() { impl_->lane->hurry(); }
 void Engine::abandon(Txn& txn) { impl_->lane->discard(txn); }
 

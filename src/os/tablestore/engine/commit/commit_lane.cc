@@ -16,6 +16,11 @@ struct CommitLane::Capture {
 namespace {
 
 constexpr auto gather_min = std::chrono::microseconds(20);  // below it sleeping costs more
+// A group that another's thread commits takes some three flushes' time. Where it takes more than so
+// many of the slowest quick ones, the lane does not lend itself for a while.
+constexpr int slow_in_flushes = 5;
+constexpr auto lends_not_for = std::chrono::seconds(1);
+constexpr uint64_t lends_after = 8;  // groups of one: with several clients one such is nothing rare
 
 // A transaction of nothing, to wait for.
 class Marker : public Txn {
@@ -137,9 +142,48 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(txn));
     wake = lane_blocked_in_reap_;
-    if (queue_.size() >= gathered_) work_.notify_one();
+    const bool looks_anyway = taken_ && gathered_ == 0;
+    if (!looks_anyway && queue_.size() >= gathered_) work_.notify_one();
   }
   if (wake) parts_.writes.wake();
+}
+
+// Where transactions come one by one, each finds the lane's thread asleep, and after it its own:
+// two wake-ups, which take longer than a quick flush. A thread that commits by itself needs none.
+bool CommitLane::lends_itself_to(const Txn& txn) const {
+  return alone_in_a_row_ >= lends_after && !taken_ && !stepped_wait_ && !has_work() &&
+         txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
+         log_has_space(record_bytes(txn) + limits_.group_bytes_max) &&
+         std::chrono::steady_clock::now() >= lends_from_;
+}
+
+bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
+  {
+    std::lock_guard lock(mutex_);
+    if (lends_itself_to(*txn)) {
+      queue_.push_back(std::move(txn));
+      return taken_ = true;
+    }
+  }
+  submit(std::move(txn));
+  return false;
+}
+
+void CommitLane::commit_here() {
+  commit_group(true);
+  ++parts_.counters.groups_here;
+  const auto now = std::chrono::steady_clock::now();
+  const auto slow = std::chrono::nanoseconds(slow_in_flushes * limits_.quick_flush);
+  // A single one that took long says nothing, whatever it took.
+  lane_time_here_ = (7 * lane_time_here_ + std::min(now - lane_group_start_, 2 * slow)) / 8;
+  std::lock_guard lock(mutex_);
+  // On a busy machine the lane's thread gets a processor sooner than others do (wake_up_soon()).
+  if (lane_time_here_ > slow) {
+    lends_from_ = now + lends_not_for;
+    lane_time_here_ = {};
+  }
+  taken_ = false;
+  if (has_work()) work_.notify_one();
 }
 
 void CommitLane::discard(Txn& txn) {
@@ -232,14 +276,17 @@ void CommitLane::gather() {
   gathered_ = 0;
 }
 
-// False: nothing to do (or to stop).
+bool CommitLane::has_work() const {
+  return stopping_ || capture_ || !queue_.empty() || !discards_.empty();
+}
+
+// Takes the lane. False: nothing to do (or to stop).
 bool CommitLane::wait_for_work(bool wait) {
   std::unique_lock lock(mutex_);
-  auto has_work = [this] {
-    return stopping_ || capture_ || !queue_.empty() || !discards_.empty();
-  };
-  if (wait) work_.wait(lock, has_work);
-  return !stopping_ && has_work();
+  taken_ = false;
+  if (wait) work_.wait(lock, [this] { return !taken_ && has_work(); });
+  taken_ = !stopping_ && has_work();
+  return taken_;
 }
 
 bool CommitLane::step(bool wait) {
@@ -247,6 +294,11 @@ bool CommitLane::step(bool wait) {
     std::lock_guard lock(mutex_);
     return !stopping_;
   }
+  return commit_group(wait);
+}
+
+// By the thread that has taken the lane. False when it is to stop.
+bool CommitLane::commit_group(bool wait) {
   serve_capture();
   finish_discards();
   gather();

@@ -41,14 +41,15 @@ struct CommitParts {
 struct CommitLimits {
   uint64_t group_bytes_max = 4 << 20;     // of the log, but at least one transaction
   uint64_t gather_percent = 12;
+  std::chrono::microseconds quick_flush{200};
   uint64_t small_data_bytes = 256 << 10;
   uint64_t posted_data_bytes = 64 << 10;  // left to the lane to hand over to the kernel
 };
 
-// Threads: any thread calls submit(), start_write(), discard(), drain(); the checkpointer's calls
-// capture() and recycle(); one thread, the lane's own or a simulator's, calls step(). `mutex_`
-// guards the queue and what is shared with the checkpointer; everything named lane_* belongs to the
-// stepping thread alone.
+// Threads: any thread calls submit(), submit_here(), start_write(), discard(), drain(); the
+// checkpointer's calls capture() and recycle(); one thread, the lane's own or a simulator's, calls
+// step(). `mutex_` guards the queue and what is shared with the checkpointer; everything named
+// lane_* belongs to the thread that has set `taken_`: the stepping one, or one in commit_here().
 class CommitLane {
  public:
   // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
@@ -69,6 +70,9 @@ class CommitLane {
   // Data: submits the writes of `txn` from index `first` on. Any thread; before submit().
   void start_writes(Txn& txn, size_t first);
   void submit(std::shared_ptr<Txn> txn);
+  // See Engine.
+  bool submit_here(std::shared_ptr<Txn> txn);
+  void commit_here();
   // Gives back the slots of a transaction that will not be submitted; waits for its writes.
   void discard(Txn& txn);
   // Everything submitted before is durable and applied, and what it freed can be handed out again.
@@ -98,7 +102,10 @@ class CommitLane {
  private:
   struct Capture;
   void run();
+  bool lends_itself_to(const Txn& txn) const;  // mutex_ held
+  bool has_work() const;                       // mutex_ held
   bool wait_for_work(bool wait);
+  bool commit_group(bool wait);
   void gather();
   void serve_capture();
   static uint64_t record_bytes(const Txn& txn);
@@ -133,6 +140,10 @@ class CommitLane {
   uint64_t head_position_;   // copy of lane_head_.position
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
+  bool taken_ = false;       // by a thread that makes a step, or is about to call commit_here()
+  uint64_t alone_in_a_row_ = 0;  // the last groups: each of one, nothing was queued after it, and
+                                 // flushes were quick
+  std::chrono::steady_clock::time_point lends_from_;
   bool lane_blocked_in_reap_ = false;
   bool waits_for_log_ = false;
 
@@ -148,6 +159,7 @@ class CommitLane {
   uint64_t lane_log_writes_pending_ = 0;
   std::chrono::steady_clock::time_point lane_group_start_;
   std::chrono::nanoseconds lane_flush_time_{0};  // a running mean
+  std::chrono::nanoseconds lane_time_here_{0};  // of a group in commit_here(), a running mean
   uint64_t lane_expected_ = 0;  // transactions that were under way when the last group ended
   struct PendingFrees {
     uint64_t last_lsn;
