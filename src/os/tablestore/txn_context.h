@@ -28,7 +28,8 @@ struct SharedSlot;
 class OpSequencer;
 class TxnContext;
 
-/// Who is told of a transaction's progress: the store. In the commit lane's thread.
+/// Who is told of a transaction's progress: the store. txn_durable() in the thread that makes the
+/// commit lane's step, txn_applied() in the applier's.
 class TxnListener {
  public:
   virtual ~TxnListener() = default;

@@ -23,7 +23,7 @@ class CommitHereTest : public EngineFixture {
   bool is_lent_within(std::chrono::milliseconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (std::chrono::steady_clock::now() < end) {
-      engine->drain();
+      for (int alone = 0; alone < 10; ++alone) engine->drain();
       if (engine->submit_here(row("probe"))) {
         engine->commit_here();
         return true;

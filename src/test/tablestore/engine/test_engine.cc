@@ -1,5 +1,6 @@
 // The engine as its user sees it: commits, order, crashes, refusals.
 #include <atomic>
+#include <barrier>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -631,6 +632,49 @@ TEST_F(EngineTest, ABarrierIsPassedByNothing) {
     EXPECT_EQ(durable[size_t(round) * 3 + 1], "barrier" + std::to_string(round));
     EXPECT_EQ(durable[size_t(round) * 3 + 2], "after" + std::to_string(round));
   }
+}
+
+// The lane has nothing to do but to discard a transaction, and just then one comes to commit:
+// nobody else will wake the lane for it.
+TEST_F(EngineTest, WhatComesBesideADiscardIsNotForgotten) {
+  format();
+  open();
+  constexpr int rounds = 3000;
+  std::barrier both(2);
+  std::atomic<bool> stands_still = false;
+  std::thread discards([&] {
+    for (int i = 0; i < rounds && !stands_still; ++i) {
+      Txn given_up;
+      write(given_up, 1, 1);
+      both.arrive_and_wait();
+      engine->abandon(given_up);
+      both.arrive_and_wait();
+    }
+  });
+  class WaitedTxn : public Txn {
+   public:
+    void durable() noexcept override { is_durable = true; }
+    std::atomic<bool> is_durable = false;
+  };
+  for (int i = 0; i < rounds && !stands_still; ++i) {
+    auto txn = std::make_shared<WaitedTxn>();
+    txn->put(Family::object, "k", std::to_string(i));
+    both.arrive_and_wait();
+    const auto come =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(i % 300 * 100);
+    while (std::chrono::steady_clock::now() < come) {
+    }
+    engine->submit(txn);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!txn->is_durable && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    if (!txn->is_durable) {
+      ADD_FAILURE() << "transaction " << i << " stands still";
+      stands_still = true;
+      engine->submit(std::make_shared<Txn>());  // which wakes the lane
+    }
+    both.arrive_and_wait();
+  }
+  discards.join();
 }
 
 TEST_F(EngineTest, ManyThreadsWriteAndReadAtOnce) {

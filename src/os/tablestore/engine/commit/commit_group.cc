@@ -54,6 +54,11 @@ void CommitLane::take_group() {
   }
   queue_.insert(queue_.begin(), std::make_move_iterator(left.begin()),
                 std::make_move_iterator(left.end()));
+  // Only what has data in flight is left: the lane waits for some of it. Not for what came after
+  // this look, without a wake-up: so it is told here, with the lock, that there will be one.
+  lane_blocked_in_reap_ =
+      lane_group_.empty() && (!queue_.empty() || !discards_.empty()) &&
+      std::ranges::all_of(discards_, [](const Txn* t) { return t->writes_in_flight_ > 0; });
 }
 
 std::span<const std::byte> CommitLane::build_group() {

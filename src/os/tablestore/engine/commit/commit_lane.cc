@@ -304,15 +304,7 @@ bool CommitLane::commit_group(bool wait) {
   gather();
   take_group();
   if (lane_group_.empty()) {
-    bool something_left;
-    {
-      std::lock_guard lock(mutex_);
-      something_left = !queue_.empty() || !discards_.empty();
-      lane_blocked_in_reap_ = something_left;
-    }
-    // Only transactions with much data in flight are left: wait for some of it, or for a smaller
-    // one.
-    if (something_left) parts_.writes.reap(wait);
+    if (lane_blocked_in_reap_) parts_.writes.reap(wait);
     std::lock_guard lock(mutex_);
     lane_blocked_in_reap_ = false;
     return true;

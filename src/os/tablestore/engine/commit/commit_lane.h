@@ -144,7 +144,7 @@ class CommitLane {
   uint64_t alone_in_a_row_ = 0;  // the last groups: each of one, nothing was queued after it, and
                                  // flushes were quick
   std::chrono::steady_clock::time_point lends_from_;
-  bool lane_blocked_in_reap_ = false;
+  bool lane_blocked_in_reap_ = false;  // or about to be: who has work for it wakes it
   bool waits_for_log_ = false;
 
   std::atomic<uint64_t> writes_in_flight_{0};      // data and log
