@@ -213,7 +213,7 @@ void StoreFixture::SetUp()
 void StoreFixture::make_and_mount()
 {
   dir = make_test_dir();
-  store = make_store(store_type(), dir);
+  store = new_store();
   ASSERT_TRUE(store) << "no store of type " << store_type();
   store->set_cache_shards(2);
   ASSERT_EQ(0, store->mkfs());
@@ -258,7 +258,7 @@ void StoreFixture::umount()
 void StoreFixture::reopen(bool mount_it)
 {
   store.reset();
-  store = make_store(store_type(), dir);
+  store = new_store();
   ASSERT_TRUE(store);
   store->set_cache_shards(2);
   if (!mount_it)

@@ -79,6 +79,9 @@ class StoreFixture : public ::testing::Test {
   /// Sets an option until the end of the test.
   void set(const std::string& option, const std::string& value);
 
+  /// An instance on the directory; a derived fixture may make another one.
+  virtual std::unique_ptr<ObjectStore> new_store() { return make_store(store_type(), dir); }
+
   void umount();
   /// A new instance on the directory; `mount_it` = false leaves it unmounted.
   void reopen(bool mount_it = true);
