@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include <fcntl.h>
+#include <liburing.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -44,12 +46,52 @@ class WrittenFile {
     check(::pwritev2(fd, &memory, 1, offset, flags));
   }
   void flush() { check(::fdatasync(fd)); }
+  int descriptor() const { return fd; }
 
  private:
   void check(ssize_t r) { require(r < 0 ? -errno : 0, path); }
 
   const std::string path;
   int fd;
+};
+
+/// One write that is under way while its thread does something else.
+class WriteUnderWay {
+ public:
+  /// Null where io_uring is not to be had.
+  static std::unique_ptr<WriteUnderWay> create()
+  {
+    std::unique_ptr<WriteUnderWay> made(new WriteUnderWay);
+    made->usable = ::io_uring_queue_init(1, &made->ring, 0) == 0;
+    return made->usable ? std::move(made) : nullptr;
+  }
+  ~WriteUnderWay()
+  {
+    if (usable)
+      ::io_uring_queue_exit(&ring);
+  }
+  void begin(int fd, ceph::buffer::list& bl, uint64_t offset)
+  {
+    length = bl.length();
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring);
+    ::io_uring_prep_write(entry, fd, bl.front().c_str(), length, offset);
+    require(std::min(::io_uring_submit(&ring), 0), "io_uring_submit");
+  }
+  void wait()
+  {
+    io_uring_cqe* done;
+    require(::io_uring_wait_cqe(&ring, &done), "io_uring_wait_cqe");
+    const int r = done->res;
+    ::io_uring_cqe_seen(&ring, done);
+    require(r == int(length) ? 0 : std::min(r, -1), "a write through io_uring");
+  }
+
+ private:
+  WriteUnderWay() = default;
+
+  io_uring ring = {};
+  bool usable = false;
+  unsigned length = 0;
 };
 
 /// `group` operations of --size in each write.
@@ -106,11 +148,24 @@ std::vector<PhaseResult> measure_floor(const Options& options)
   };
   if (options.depth > 1)
     return {measure(options, "group and flush", options.depth, write_and_flush)};
-  return {measure(options, "write and flush", 1, write_and_flush),
-          measure(options, "write with RWF_DSYNC", 1,
-                  [&](ceph::buffer::list bl, uint64_t offset) {
-                    file.write(std::move(bl), offset, RWF_DSYNC);
-                  })};
+  std::vector<PhaseResult> found{
+      measure(options, "write and flush", 1, write_and_flush),
+      measure(options, "write with RWF_DSYNC", 1, [&](ceph::buffer::list bl, uint64_t offset) {
+        file.write(std::move(bl), offset, RWF_DSYNC);
+      })};
+  if (const auto under_way = WriteUnderWay::create()) {
+    const Payload records(Payload::block);
+    uint64_t written = 0;
+    found.push_back(measure(
+        options, "two writes and flush", 1, [&](ceph::buffer::list bl, uint64_t offset) {
+          under_way->begin(file.descriptor(), bl, offset);
+          const uint64_t record = written++ % (file_bytes / Payload::block);
+          file.write(records.of(record, 0, Payload::block), record * Payload::block, 0);
+          under_way->wait();
+          file.flush();
+        }));
+  }
+  return found;
 }
 
 }  // namespace store_bench

@@ -10,8 +10,10 @@
 namespace store_bench {
 
 /// At random places of a file in --dir that was written before: one write of --size and one flush
-/// at a time, and the same with the flush asked for by the write itself. With more --depth, what a
-/// perfect group commit would do: one write for all operations in flight, and one flush.
+/// at a time, and the same with the flush asked for by the write itself; where there is io_uring,
+/// also that write and one of a block elsewhere, both under way at once, and one flush: the least
+/// for a store that puts data in their place and a record of them into a log. With more --depth,
+/// what a perfect group commit would do: one write for all operations in flight, and one flush.
 std::vector<PhaseResult> measure_floor(const Options& options);
 
 }  // namespace store_bench
