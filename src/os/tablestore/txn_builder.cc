@@ -175,8 +175,13 @@ int TxnBuilder::apply_to_object(Operands& at, const Transaction::Op& op, Collect
     }
   case Transaction::OP_SETATTRS:
     {
+      // Not decode_attrset(): where data follow, it may make one copy of the whole transaction,
+      // to have the attributes in one piece.
+      bufferlist bl;
+      i.decode_attrset_bl(&bl);
       std::map<std::string, ceph::buffer::ptr> attrs;
-      i.decode_attrset(attrs);
+      auto p = bl.cbegin();
+      decode(attrs, p);
       for (auto& [name, value] : attrs)
         set_attr(o, name, whole_copy(value));
       return 0;

@@ -1,0 +1,69 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// What a transaction costs in memory that is allocated and, as a rule, copied to.
+#include <gperftools/malloc_hook_c.h>
+
+#include "test/objectstore/tablestore/store_fixture.h"
+
+using namespace tablestore_test;
+
+namespace {
+
+thread_local uint64_t allocated_bytes = 0;
+
+void count(const void*, size_t bytes)
+{
+  allocated_bytes += bytes;
+}
+
+}  // namespace
+
+class StoreAllocations : public StoreFixture {
+ protected:
+  void SetUp() override
+  {
+    StoreFixture::SetUp();
+    ch = make_collection(pg(1));
+    touch(ch, object("log"));
+    ASSERT_TRUE(MallocHook_AddNewHook(&count));
+  }
+  void TearDown() override
+  {
+    MallocHook_RemoveNewHook(&count);
+    ch.reset();
+    StoreFixture::TearDown();
+  }
+  std::unique_ptr<ObjectStore> new_store() override { return make_store("tablestore", dir); }
+
+  /// As an OSD writes: the attributes, the data, the rows of the PG's log.
+  Transaction osd_write(int i, const bufferlist& data)
+  {
+    Transaction t;
+    const ghobject_t oid = object("o" + std::to_string(i));
+    const std::map<std::string, bufferlist, std::less<>> attributes{{"_", content(i, 250)},
+                                                                    {"snapset", content(i, 35)}};
+    t.create(ch->cid, oid);
+    t.setattrs(ch->cid, oid, attributes);
+    t.write(ch->cid, oid, 0, data.length(), data);
+    std::map<std::string, bufferlist> rows{{"0000000001." + std::to_string(i), content(i, 200)}};
+    t.omap_setkeys(ch->cid, object("log"), rows);
+    return t;
+  }
+  /// What the calling thread allocates to queue it.
+  uint64_t bytes_to_queue(Transaction&& t)
+  {
+    const uint64_t before = allocated_bytes;
+    queue(ch, std::move(t));
+    return allocated_bytes - before;
+  }
+
+  Handle ch;
+};
+
+TEST_F(StoreAllocations, DataAreNotCopied)
+{
+  for (int i = 0; i < 10; ++i) {
+    const bufferlist data = content(i, MiB);
+    EXPECT_LT(bytes_to_queue(osd_write(i, data)), 64 * KiB);
+  }
+}
