@@ -44,6 +44,8 @@ suite_sim() {
   store_sim_part random --seeds 500
   store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
   store_sim_part twice --seeds 50 --seed 200000 --twice
+  # A mount that fails after the engine has opened, then a crash.
+  store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
   store_sim_part exhaustive --exhaustive --transactions 1
 }
 
