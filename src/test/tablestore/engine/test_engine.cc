@@ -2,6 +2,7 @@
 #include <atomic>
 #include <barrier>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -13,16 +14,32 @@ namespace {
 
 class EngineTest : public EngineFixture {};
 
+// In the order in which they come, from the lane's thread and from the one that applies.
+class Notes {
+ public:
+  void add(std::string note) {
+    std::lock_guard lock(mutex_);
+    notes_.push_back(std::move(note));
+  }
+  std::vector<std::string> all() {
+    std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> notes_;
+};
+
 // Notes the order of what happens to it.
 class NotingTxn : public Txn {
  public:
-  explicit NotingTxn(std::vector<std::string>* notes, std::string name)
-      : notes_(notes), name_(std::move(name)) {}
-  void durable() noexcept override { notes_->push_back("durable " + name_); }
-  void applied() noexcept override { notes_->push_back("applied " + name_); }
+  explicit NotingTxn(Notes* notes, std::string name) : notes_(notes), name_(std::move(name)) {}
+  void durable() noexcept override { notes_->add("durable " + name_); }
+  void applied() noexcept override { notes_->add("applied " + name_); }
 
  private:
-  std::vector<std::string>* notes_;
+  Notes* notes_;
   std::string name_;
 };
 
@@ -112,16 +129,16 @@ TEST_F(EngineTest, LaterRowsOfATransactionWin) {
 TEST_F(EngineTest, CallbacksComeInLogOrderAndDurableBeforeApplied) {
   format();
   open();
-  std::vector<std::string> notes;
+  Notes notes;
   for (int i = 0; i < 50; ++i) {
     auto txn = std::make_shared<NotingTxn>(&notes, std::to_string(i));
     txn->put(Family::object, "k", std::to_string(i));
     engine->submit(txn);
   }
   engine->drain();
-  ASSERT_EQ(notes.size(), 100u);
+  ASSERT_EQ(notes.all().size(), 100u);
   int durable = 0, applied = 0;
-  for (const std::string& n : notes) {
+  for (const std::string& n : notes.all()) {
     if (n == "durable " + std::to_string(durable)) ++durable;
     else if (n == "applied " + std::to_string(applied)) ++applied;
     else FAIL() << n;
@@ -607,7 +624,7 @@ TEST_F(EngineTest, ABarrierIsPassedByNothing) {
   options.small_data_bytes = 0;
   format();
   open();
-  std::vector<std::string> notes;
+  Notes notes;
   int sequencers[3];
   for (int round = 0; round < 20; ++round) {
     auto large = std::make_shared<NotingTxn>(&notes, "large" + std::to_string(round));
@@ -624,7 +641,7 @@ TEST_F(EngineTest, ABarrierIsPassedByNothing) {
   }
   engine->drain();
   std::vector<std::string> durable;
-  for (const std::string& n : notes)
+  for (const std::string& n : notes.all())
     if (n.starts_with("durable")) durable.push_back(n.substr(8));
   ASSERT_EQ(durable.size(), 60u);
   for (int round = 0; round < 20; ++round) {
