@@ -18,7 +18,8 @@ CMAKE_OPTIONS="
   -DWITH_OPENLDAP=OFF -DWITH_RDMA=OFF -DWITH_SPDK=OFF -DWITH_QATLIB=OFF
   -DWITH_QATZIP=OFF -DWITH_UADK=OFF -DWITH_BLUESTORE_PMEM=OFF
   -DWITH_GRAFANA=OFF -DWITH_RADOSGW_SELECT_PARQUET=OFF -DWITH_PLUGINS=OFF
-  -DWITH_MGR_DASHBOARD_FRONTEND=OFF"
+  -DWITH_MGR_DASHBOARD_FRONTEND=OFF
+  -DCMAKE_PROJECT_ceph_INCLUDE=/ceph/build/unity.cmake"
 # -w: a compiler newer than this Ceph warns by the thousand.
 CMAKE_CXX="-DFMT_DEPRECATED_OSTREAM -fpermissive -w"
 
@@ -31,7 +32,10 @@ lay_overlay() {
   in_env python3 /tablestore/env/overlay.py /ceph /pristine /tablestore
 }
 
+# A copy that is as old as its contents: CMake runs again when it is newer than what it made.
 configure_ceph() {
+  cmp -s "$CHECKOUT/env/unity.cmake" "$BUILD/unity.cmake" ||
+    cp "$CHECKOUT/env/unity.cmake" "$BUILD/unity.cmake"
   in_env cmake -S /ceph -B /ceph/build $CMAKE_OPTIONS "-DCMAKE_CXX_FLAGS=$CMAKE_CXX"
 }
 
@@ -71,7 +75,9 @@ overlay_key() {
     "$(hash_files "$CHECKOUT/src" "$CHECKOUT/env/overlay.py")"
 }
 
-configure_key() { hash_of "$(stamp source)" "$CMAKE_OPTIONS" "$CMAKE_CXX"; }
+configure_key() {
+  hash_of "$(stamp source)" "$CMAKE_OPTIONS" "$CMAKE_CXX" "$(hash_files "$CHECKOUT/env/unity.cmake")"
+}
 
 # What RocksDB depends on, so that the engine's tests need not wait for a build
 # of all of Ceph that is under way.

@@ -394,7 +394,8 @@ void TableStore::close_all()
   shared_slots.reset();
   onodes.reset();
   data_cache.reset();
-  if (engine) {
+  // A mount that failed commits nothing on top of what it could not open.
+  if (mounted) {
     if (Status s = engine->close(); !s.ok())
       derr << __func__ << " " << s.what() << dendl;
   }

@@ -1,6 +1,10 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // What fsck finds and repair mends. The damage is done to the rows, through an engine of our own.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_disk.h"
@@ -63,6 +67,13 @@ class StoreFsck : public StoreFixture {
     const auto found = engine.get(family, key, &value);
     EXPECT_TRUE(found.ok() && *found);
     return value;
+  }
+  std::string log_files() const
+  {
+    std::ostringstream all;
+    for (const auto& file : std::filesystem::directory_iterator(dir + "/log"))
+      all << std::ifstream(file.path(), std::ios::binary).rdbuf();
+    return all.str();
   }
   /// fsck finds it, repair mends it, and nothing is left.
   void expect_repairable()
@@ -236,6 +247,29 @@ TEST_F(StoreFsck, BlocksWithTwoOwnersAreFound)
   });
   // The statistics counted the twin too.
   EXPECT_EQ(0, store->repair(false));
+  expect_objects_whole();
+}
+
+TEST_F(StoreFsck, AMountThatFailsCommitsNothing)
+{
+  const std::string key = collection_key(ch->cid);
+  std::string whole;
+  damage([&](Engine& engine) {
+    whole = row(engine, Family::super, key);
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::super, key, "no collection");
+    engine.submit(txn);
+    engine.drain();
+  });
+  const std::string before = log_files();
+  EXPECT_EQ(-EIO, store->mount());
+  const std::string after = log_files();
+  ASSERT_EQ(before.size(), after.size());
+  size_t changed = 0;
+  for (size_t at = 0; at < before.size(); at += block_bytes)
+    changed += before.compare(at, block_bytes, after, at, block_bytes) != 0;
+  EXPECT_EQ(1u, changed);   // the block that begins an epoch, with which the engine opens
+  damage_rows([&](Txn& txn) { txn.put(Family::super, key, whole); });
   expect_objects_whole();
 }
 

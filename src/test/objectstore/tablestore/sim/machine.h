@@ -100,11 +100,8 @@ class Machine {
 
   /// After recovery from `crashed`, a snapshot of `before`: checks the state, and makes it the
   /// floor of this life. `lied`: the disk has not kept its promises, so that acknowledged
-  /// transactions may be missing, and reads may say -EIO. `numbers_reused`: a mount in between has
-  /// failed, and closed an engine that it had opened. That commits empty transactions, so numbers
-  /// after the acknowledged ones need not be those of `before`.
-  void check_recovered(const Machine& before, const Snapshot& crashed, bool lied,
-                       bool numbers_reused = false);
+  /// transactions may be missing, and reads may say -EIO.
+  void check_recovered(const Machine& before, const Snapshot& crashed, bool lied);
   /// While nothing is queued: everything that was submitted is there, and nothing else.
   /// `unclean`: reads have failed, after which blocks and counts may be left to repair.
   void check_live(bool lied, bool unclean);

@@ -54,28 +54,18 @@ void Machine::check_order() const
   }
 }
 
-void Machine::check_recovered(const Machine& before, const Snapshot& crashed, bool lied,
-                              bool numbers_reused)
+void Machine::check_recovered(const Machine& before, const Snapshot& crashed, bool lied)
 {
   before.check_order();
   const uint64_t lsn = recovered_lsn();
   if (lsn < crashed.acknowledged_lsn && !lied)
     throw Failure{"transaction " + std::to_string(crashed.acknowledged_lsn) +
                   " was acknowledged, the store ends with " + std::to_string(lsn)};
-  State state;
-  std::string d;
-  for (uint64_t ours = lsn;; --ours) {
-    state = before.state_at(ours);
-    Comparison compare(*store, lied);
-    const std::string difference = compare.all(state);
-    eios += compare.errors();
-    if (d.empty() || difference.empty())
-      d = difference;
-    if (d.empty() || !numbers_reused || ours <= crashed.acknowledged_lsn)
-      break;
-  }
-  if (!d.empty())
+  State state = before.state_at(lsn);
+  Comparison compare(*store, lied);
+  if (std::string d = compare.all(state); !d.empty())
     throw Failure{"after recovery up to transaction " + std::to_string(lsn) + ": " + d};
+  eios += compare.errors();
   become(std::move(state), lsn);
 }
 

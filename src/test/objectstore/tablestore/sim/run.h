@@ -64,7 +64,6 @@ class Run {
   bool faulty = false;             ///< the disk fails now and then
   bool unclean = false;            ///< reads have failed: there may be something to repair
   bool lied = false;               ///< the disk did not keep its promises
-  bool mount_failed = false;       ///< one since the last crash of a running store
   bool is_over = false;
 };
 

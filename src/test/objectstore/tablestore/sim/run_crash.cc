@@ -69,7 +69,7 @@ void Run::rot(Random& random)
   auto before = std::move(machine);
   before->end();
   ++counts.crashes;
-  faulty = mount_failed = false;
+  faulty = false;
   reopen(*before, at_rest, at_rest.image, random, false);
 }
 
@@ -77,7 +77,6 @@ void Run::crash(Snapshot snapshot, Random random)
 {
   crash_in = 0;
   taken.reset();
-  mount_failed = false;
   machine->disk().watch(nullptr);
   counts.ios += machine->disk().ios();
   counts.damaged_reads += machine->damaged_reads();
@@ -139,9 +138,6 @@ bool Run::reopen(const Machine& before, const Snapshot& crashed, DiskImage image
   }
   std::string why;
   const bool fails = mount_fails(errors, &why);
-  mount_failed |= fails;
-  if (fails && options.trace)
-    std::printf("  %s\n", why.c_str());
   if (taken)
     return false;
   if (fails) {
@@ -160,7 +156,7 @@ bool Run::reopen(const Machine& before, const Snapshot& crashed, DiskImage image
       is_over = true;   // a disk that lied has lost what had been seen
       return true;
     }
-    machine->check_recovered(before, crashed, lied, mount_failed);
+    machine->check_recovered(before, crashed, lied);
   } catch (const Unreadable&) {
     if (!lied)
       throw;
