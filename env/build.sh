@@ -95,12 +95,12 @@ setup_rocksdb() {
   setup_rootfs
   [ "$(stamp rocksdb)" != "$(rocksdb_key)" ] || return 0
   setup_source
-  step rocksdb "$(rocksdb_key)" "the bundled RocksDB, about 3 minutes the first time" build_rocksdb
+  step rocksdb "$(rocksdb_key)" "the bundled RocksDB, about 5 minutes the first time" build_rocksdb
 }
 
 setup_ceph() {
   setup_rocksdb
   setup_source
   step build "$(hash_of "$(overlay_key)" "$(configure_key)" "$CEPH_TARGETS $OUR_TARGETS")" \
-    "the OSD and its tools, about 30 minutes the first time" build_ceph
+    "the OSD and its tools, about 40 minutes the first time" build_ceph
 }
