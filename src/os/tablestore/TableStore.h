@@ -234,7 +234,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   /// 0, or an error, and nothing is changed. `commits_here`: whether the caller can call
   /// Engine::commit_here(), and then, whether he has to.
   int build_and_submit(Collection& ch, const std::shared_ptr<tablestore::TxnContext>& txc,
-                       std::vector<Transaction>& tls, const tablestore::TxnScan& scan,
+                       std::vector<Transaction>& tls, tablestore::TxnScan& scan,
                        bool* commits_here);
   void queue_callbacks(ContextQueue* queue, std::list<Context*>& contexts);
   [[noreturn]] void fail(int r, const std::string& what);

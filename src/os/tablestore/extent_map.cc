@@ -189,9 +189,7 @@ void ExtentMap::write_out(Txn& txn, Onode& o) const
     }
     const std::string key = segment_key(o.nid, index);
     if (!segment.extents.empty() && !o.embeds_segment()) {
-      ceph::buffer::list bl;
-      segment.encode(bl);
-      txn.put(Family::object, key, std::string_view(bl.c_str(), bl.length()));
+      txn.put(Family::object, key, segment.encode());
       segment.has_row = true;
     } else if (segment.has_row) {
       txn.erase(Family::object, key);

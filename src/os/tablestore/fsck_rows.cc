@@ -163,9 +163,7 @@ void Fsck::check_shared_slot(std::string_view key, const SharedSlot& slot)
         txn.erase(Family::super, key);
         return;
       }
-      ceph::buffer::list bl;
-      fixed.encode(bl);
-      txn.put(Family::super, key, bl.to_str());
+      txn.put(Family::super, key, fixed.encode());
     });
     if (options.repair) {
       for (const Extent& extent : fixed.owned())

@@ -13,6 +13,14 @@ namespace {
 // What follows the prefix in the row of a key.
 std::string key_suffix(std::string_view key) { return omap_key({}, key); }
 
+// A string as Ceph encodes it.
+void append_decoded(ceph::buffer::list::const_iterator& p, std::string* out)
+{
+  uint32_t length;
+  ceph::decode(length, p);
+  p.copy(length, *out);
+}
+
 std::string prefix_of(const OnodeRef& o) { return omap_prefix(o->omap_pool, o->nid); }
 
 }  // namespace
@@ -28,12 +36,13 @@ void OmapWriter::set_keys(const OnodeRef& o, const ceph::buffer::list& encoded)
   auto p = encoded.cbegin();
   uint32_t count;
   ceph::decode(count, p);
-  while (count--) {
-    std::string key;
-    ceph::buffer::list value;
-    ceph::decode(key, p);
-    ceph::decode(value, p);
-    change(o, prefix, {Change::Kind::put, key_suffix(key), value.to_str()});
+  std::string key = key_suffix({}), value;
+  for (const size_t type_bytes = key.size(); count > 0; --count) {
+    key.resize(type_bytes);
+    append_decoded(p, &key);
+    value.clear();
+    append_decoded(p, &value);
+    change(o, prefix, {Kind::put, key, value});
   }
   if (!o->has_omap) {
     o->has_omap = true;
@@ -49,22 +58,23 @@ void OmapWriter::remove_keys(const OnodeRef& o, const ceph::buffer::list& encode
   auto p = encoded.cbegin();
   uint32_t count;
   ceph::decode(count, p);
-  while (count--) {
-    std::string key;
-    ceph::decode(key, p);
-    change(o, prefix, {Change::Kind::erase, key_suffix(key), {}});
+  std::string key = key_suffix({});
+  for (const size_t type_bytes = key.size(); count > 0; --count) {
+    key.resize(type_bytes);
+    append_decoded(p, &key);
+    change(o, prefix, {Kind::erase, key, {}});
   }
 }
 
 void OmapWriter::remove_range(const OnodeRef& o, std::string_view first, std::string_view last)
 {
   if (o->has_omap && first < last)
-    change(o, prefix_of(o), {Change::Kind::erase_range, key_suffix(first), key_suffix(last)});
+    change(o, prefix_of(o), {Kind::erase_range, key_suffix(first), key_suffix(last)});
 }
 
 void OmapWriter::set_header(const OnodeRef& o, ceph::buffer::list& header)
 {
-  change(o, prefix_of(o), {Change::Kind::put, omap_header_key({}), header.to_str()});
+  change(o, prefix_of(o), {Kind::put, omap_header_key({}), header.to_str()});
   if (!o->has_omap) {
     o->has_omap = true;
     txc.dirty(o);
@@ -75,8 +85,8 @@ void OmapWriter::clear(const OnodeRef& o)
 {
   if (!o->has_omap)
     return;
-  auto [first, last] = omap_range({});
-  change(o, prefix_of(o), {Change::Kind::erase_range, std::move(first), std::move(last)});
+  const auto [first, last] = omap_range({});
+  change(o, prefix_of(o), {Kind::erase_range, first, last});
   o->has_omap = false;
   txc.dirty(o);
 }
@@ -90,12 +100,12 @@ Status OmapWriter::clone(const OnodeRef& from, const OnodeRef& to)
   from->last_omap_change.wait_applied();
   const std::string from_prefix = prefix_of(from);
   const std::string to_prefix = prefix_of(to);
-  std::vector<Change> replay{{Change::Kind::copy_rows, from_prefix, {}}};
+  std::vector<KeptChange> replay{KeptChange({Kind::copy_rows, from_prefix, {}})};
   if (auto p = changes.find(from_prefix); p != changes.end())
     replay.insert(replay.end(), p->second.begin(), p->second.end());
   auto& kept = changes[to_prefix];
   for (auto& c : replay) {
-    if (Status s = apply(to_prefix, c); !s.ok())
+    if (Status s = apply(to_prefix, c.view()); !s.ok())
       return s;
     kept.push_back(std::move(c));
   }
@@ -117,30 +127,30 @@ void OmapWriter::mark_changed(const TxnMark& mark)
     o->last_omap_change = mark;
 }
 
-void OmapWriter::change(const OnodeRef& o, const std::string& prefix, Change c)
+void OmapWriter::change(const OnodeRef& o, const std::string& prefix, const Change& c)
 {
   Status s = apply(prefix, c);
   ceph_assert(s.ok());
   if (changed.empty() || changed.back() != o)
     changed.push_back(o);
   if (keep_changes)
-    changes[prefix].push_back(std::move(c));
+    changes[prefix].emplace_back(c);
 }
 
 Status OmapWriter::apply(const std::string& prefix, const Change& c)
 {
+  if (c.kind == Kind::copy_rows)
+    return copy_rows(std::string(c.key), prefix);
+  row_key.assign(prefix).append(c.key);
   switch (c.kind) {
-  case Change::Kind::put:
-    txc.put(Family::omap, prefix + c.key, c.value);
+  case Kind::put:
+    txc.put(Family::omap, row_key, c.value);
     break;
-  case Change::Kind::erase:
-    txc.erase(Family::omap, prefix + c.key);
+  case Kind::erase:
+    txc.erase(Family::omap, row_key);
     break;
-  case Change::Kind::erase_range:
-    txc.erase_range(Family::omap, prefix + c.key, prefix + c.value);
-    break;
-  case Change::Kind::copy_rows:
-    return copy_rows(c.key, prefix);
+  default:
+    txc.erase_range(Family::omap, row_key, std::string(prefix).append(c.value));
   }
   return {};
 }

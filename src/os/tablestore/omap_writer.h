@@ -44,20 +44,29 @@ class OmapWriter {
   void mark_changed(const TxnMark& mark);
 
  private:
+  enum class Kind { put, erase, erase_range, copy_rows };
   /// Of the rows under a prefix; keys without it.
   struct Change {
-    enum class Kind { put, erase, erase_range, copy_rows } kind;
-    std::string key;     ///< erase_range: the first; copy_rows: the prefix to copy from
-    std::string value;   ///< erase_range: the end
+    Kind kind;
+    std::string_view key;     ///< erase_range: the first; copy_rows: the prefix to copy from
+    std::string_view value;   ///< erase_range: the end
   };
-  void change(const OnodeRef& o, const std::string& prefix, Change c);
+  struct KeptChange {
+    explicit KeptChange(const Change& c) : kind(c.kind), key(c.key), value(c.value) {}
+    Change view() const { return {kind, key, value}; }
+    Kind kind;
+    std::string key;
+    std::string value;
+  };
+  void change(const OnodeRef& o, const std::string& prefix, const Change& c);
   Status apply(const std::string& prefix, const Change& c);
   Status copy_rows(const std::string& from_prefix, const std::string& to_prefix);
 
   Engine& engine;
   TxnContext& txc;
   const bool keep_changes;
-  std::map<std::string, std::vector<Change>> changes;  ///< by prefix
+  std::map<std::string, std::vector<KeptChange>> changes;  ///< by prefix
+  std::string row_key;    ///< apply()'s, for its memory
   std::vector<OnodeRef> changed;
 };
 

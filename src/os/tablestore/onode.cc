@@ -157,11 +157,11 @@ void Segment::insert(MappedExtent e)
   dirty = true;
 }
 
-void Segment::encode(ceph::buffer::list& bl) const
+std::string Segment::encode() const
 {
   ValueWriter out;
   encode_extents(extents, out);
-  out.finish(segment_version, segment_compat, bl);
+  return out.finish(segment_version, segment_compat);
 }
 
 void Segment::decode(ceph::buffer::list::const_iterator& p)
@@ -191,7 +191,7 @@ void Onode::set_segment_present(uint32_t index, bool present)
   }
 }
 
-void Onode::encode(ceph::buffer::list& bl) const
+std::string Onode::encode() const
 {
   ValueWriter out;
   out.varint(nid);
@@ -215,7 +215,7 @@ void Onode::encode(ceph::buffer::list& bl) const
   if (embeds_segment() && has_segment(0)) {
     encode_extents(segments.at(0).extents, out);
   }
-  out.finish(onode_version, onode_compat, bl);
+  return out.finish(onode_version, onode_compat);
 }
 
 void Onode::decode(std::string_view row)

@@ -55,7 +55,7 @@ struct Segment {
   /// Maps where nothing is mapped.
   void insert(MappedExtent e);
 
-  void encode(ceph::buffer::list& bl) const;
+  std::string encode() const;
   /// Throws ceph::buffer::error where the bytes are damaged (bad lengths, overlaps, bad checksum of
   /// the row).
   void decode(ceph::buffer::list::const_iterator& p);
@@ -107,7 +107,7 @@ struct Onode {
   }
   void set_segment_present(uint32_t index, bool present);
   /// The row's value. Segments that are not embedded are rows of their own.
-  void encode(ceph::buffer::list& bl) const;
+  std::string encode() const;
   /// Throws ceph::buffer::error where damaged (the row ends with a crc32c). Keeps one copy of the
   /// row, of which the attributes are parts.
   void decode(std::string_view row);

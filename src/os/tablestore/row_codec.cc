@@ -61,7 +61,7 @@ void ValueWriter::u32(uint32_t value)
   append_u32(value, &body);
 }
 
-void ValueWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl)
+std::string ValueWriter::finish(uint8_t version, uint8_t compat)
 {
   std::string head;
   head.push_back(static_cast<char>(version));
@@ -69,8 +69,9 @@ void ValueWriter::finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl
   append_varint(body.size() - head_room_bytes, &head);
   const size_t start = head_room_bytes - head.size();
   body.replace(start, head.size(), head);
-  append_u32(crc32c(0, body.data() + start, body.size() - start), &body);
-  bl.push_back(ceph::buffer::copy(body.data() + start, body.size() - start));
+  body.erase(0, start);
+  append_u32(crc32c(0, body.data(), body.size()), &body);
+  return std::move(body);
 }
 
 ValueReader::ValueReader(uint8_t version_known, std::string_view row) : rest(row)

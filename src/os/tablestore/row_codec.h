@@ -28,8 +28,8 @@ class ValueWriter {
   void u8(uint8_t value) { body.push_back(static_cast<char>(value)); }
   void u32(uint32_t value);
   void bytes(std::string_view value) { body.append(value); }
-  /// Appends the framed body to `bl`. The last call.
-  void finish(uint8_t version, uint8_t compat, ceph::buffer::list& bl);
+  /// The framed body. The last call.
+  std::string finish(uint8_t version, uint8_t compat);
 
  private:
   std::string body;   ///< after room for what comes before it in the frame

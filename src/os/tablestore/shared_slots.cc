@@ -137,7 +137,7 @@ std::vector<Extent> SharedSlot::owned() const
   return extents;
 }
 
-void SharedSlot::encode(ceph::buffer::list& bl) const
+std::string SharedSlot::encode() const
 {
   ValueWriter out;
   out.varint(runs.size());
@@ -148,7 +148,7 @@ void SharedSlot::encode(ceph::buffer::list& bl) const
     out.varint(run.references);
     position = block + run.blocks;
   }
-  out.finish(shared_slot_version, shared_slot_compat, bl);
+  return out.finish(shared_slot_version, shared_slot_compat);
 }
 
 void SharedSlot::decode(std::string_view row)
@@ -286,9 +286,7 @@ void SharedSlots::write_out(TxnContext& txc, SharedSlot& slot)
   if (slot.runs.empty()) {
     txc.erase(Family::super, key);
   } else {
-    ceph::buffer::list bl;
-    slot.encode(bl);
-    txc.put(Family::super, key, std::string_view(bl.c_str(), bl.length()));
+    txc.put(Family::super, key, slot.encode());
   }
   slot.dirty = false;
 }

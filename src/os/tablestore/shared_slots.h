@@ -44,7 +44,7 @@ struct SharedSlot {
   /// All blocks that it owns: for fsck.
   std::vector<Extent> owned() const;
 
-  void encode(ceph::buffer::list& bl) const;
+  std::string encode() const;
   /// Throws ceph::buffer::error where damaged. Name and container are the key's.
   void decode(std::string_view row);
 

@@ -50,7 +50,7 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   std::list<Context*> on_applied, on_commit, on_applied_sync;
   Transaction::collect_contexts(tls, &on_applied, &on_commit, &on_applied_sync);
   Collection* c = collection_of(ch);
-  const TxnScan scan = scan_transactions(tls, inline_bound_bytes);
+  TxnScan scan = scan_transactions(tls, inline_bound_bytes);
 
   auto txc = std::make_shared<TxnContext>(static_cast<TxnListener*>(this));
   if (seams.on_queue)
@@ -161,7 +161,7 @@ std::vector<CollectionRef> TableStore::find_collections(const std::vector<coll_t
 // ---- under the locks
 
 int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContext>& txc,
-                                 std::vector<Transaction>& tls, const TxnScan& scan,
+                                 std::vector<Transaction>& tls, TxnScan& scan,
                                  bool* commits_here)
 {
   std::vector<CollectionRef> wanted = find_collections(scan.cids);
@@ -180,8 +180,8 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
   }
 
   TxnBuilder builder(*this, *txc, scan, locks->collections());
-  for (Transaction& t : tls) {
-    if (int r = builder.add(t); r < 0) {
+  for (size_t n = 0; n < tls.size(); ++n) {
+    if (int r = builder.add(tls[n], scan.begins[n]); r < 0) {
       if (txc->keep_undo) {
         txc->undo();
         engine->abandon(*txc);

@@ -50,10 +50,16 @@ bool tolerated(uint32_t op, int r)
   return false;
 }
 
-ceph::buffer::ptr whole_copy(const ceph::buffer::ptr& value)
+/// Memory of its own: a small attribute must not keep a large message in memory.
+ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
 {
-  // A small attribute must not keep a large message in memory.
-  return value.is_partial() ? ceph::buffer::copy(value.c_str(), value.length()) : value;
+  uint32_t length;
+  decode(length, p);
+  if (length > p.get_remaining())
+    throw ceph::buffer::end_of_buffer();
+  ceph::buffer::ptr value;
+  p.copy_deep(length, value);
+  return value;
 }
 
 }  // namespace
@@ -64,9 +70,8 @@ TxnBuilder::TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
 {
 }
 
-int TxnBuilder::add(Transaction& t)
+int TxnBuilder::add(Transaction& t, Transaction::iterator& i)
 {
-  Transaction::iterator i = t.begin();
   Operands at{i, {}, {}};
   at.collections.resize(i.colls.size());
   for (size_t j = 0; j < i.colls.size(); ++j)
@@ -168,10 +173,10 @@ int TxnBuilder::apply_to_object(Operands& at, const Transaction::Op& op, Collect
     return remove(o);
   case Transaction::OP_SETATTR:
     {
-      const std::string name = i.decode_string();
+      std::string name = i.decode_string();
       bufferlist bl;
       i.decode_bl(bl);
-      return set_attr(o, name, ceph::buffer::copy(bl.c_str(), bl.length()));
+      return set_attr(o, std::move(name), ceph::buffer::copy(bl.c_str(), bl.length()));
     }
   case Transaction::OP_SETATTRS:
     {
@@ -179,11 +184,14 @@ int TxnBuilder::apply_to_object(Operands& at, const Transaction::Op& op, Collect
       // to have the attributes in one piece.
       bufferlist bl;
       i.decode_attrset_bl(&bl);
-      std::map<std::string, ceph::buffer::ptr> attrs;
       auto p = bl.cbegin();
-      decode(attrs, p);
-      for (auto& [name, value] : attrs)
-        set_attr(o, name, whole_copy(value));
+      uint32_t count;
+      decode(count, p);
+      while (count--) {
+        std::string name;
+        decode(name, p);
+        set_attr(o, std::move(name), decode_copy(p));
+      }
       return 0;
     }
   case Transaction::OP_RMATTR:
@@ -269,9 +277,7 @@ void TxnBuilder::finish()
   for (auto& o : txc.dirty_onodes) {
     if (o->exists) {
       store.data->write_out(txc, o);
-      bufferlist bl;
-      o->encode(bl);
-      txc.put(Family::object, o->key, std::string_view(bl.c_str(), bl.length()));
+      txc.put(Family::object, o->key, o->encode());
     } else {
       txc.erase(Family::object, o->key);
     }

@@ -25,9 +25,9 @@ class TxnBuilder {
   TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
              const std::vector<CollectionRef>& locked);
 
-  /// Applies all operations of `t`. 0, or the error of one that must not fail, which is in the log
-  /// with a dump.
-  int add(ceph::os::Transaction& t);
+  /// Applies all operations of `t`, which `i` is at the beginning of. 0, or the error of one that
+  /// must not fail, which is in the log with a dump.
+  int add(ceph::os::Transaction& t, ceph::os::Transaction::iterator& i);
   /// The rows. After it the transaction can be submitted.
   void finish();
   /// For marks on what was changed, once the transaction has its number.
@@ -68,7 +68,7 @@ class TxnBuilder {
   int zero(const OnodeRef& o, uint64_t offset, uint64_t length);
   int truncate(const OnodeRef& o, uint64_t size);
   int remove(const OnodeRef& o);
-  int set_attr(const OnodeRef& o, const std::string& name, ceph::buffer::ptr value);
+  int set_attr(const OnodeRef& o, std::string name, ceph::buffer::ptr value);
   int remove_attr(const OnodeRef& o, const std::string& name);
   int clone(const OnodeRef& from, const OnodeRef& to);
   int clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,

@@ -93,9 +93,9 @@ int TxnBuilder::remove(const OnodeRef& o)
   return 0;
 }
 
-int TxnBuilder::set_attr(const OnodeRef& o, const std::string& name, ceph::buffer::ptr value)
+int TxnBuilder::set_attr(const OnodeRef& o, std::string name, ceph::buffer::ptr value)
 {
-  o->attrs[name] = std::move(value);
+  o->attrs.insert_or_assign(std::move(name), std::move(value));
   txc.dirty(o);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "os/tablestore/txn_scan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "os/tablestore/object_data.h"
 
@@ -12,8 +13,8 @@ namespace {
 
 using Transaction = ceph::os::Transaction;
 
-void scan_op(const Transaction::Op& op, const Transaction::iterator& i, uint64_t inline_bound,
-             TxnScan* scan)
+void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
+             uint64_t inline_bound, TxnScan* scan)
 {
   switch (op.op) {
   case Transaction::OP_WRITE:
@@ -28,7 +29,7 @@ void scan_op(const Transaction::Op& op, const Transaction::iterator& i, uint64_t
     scan->reservation += ObjectData::reservation_for_clone_range(op.off, op.len, op.dest_off,
                                                                  inline_bound);
     // Extents are shared only among objects that a split keeps together; others are copied.
-    if (i.objects[op.oid].hobj.get_hash() != i.objects[op.dest_oid].hobj.get_hash() ||
+    if (objects[op.oid].hobj.get_hash() != objects[op.dest_oid].hobj.get_hash() ||
         op.oid == op.dest_oid)
       scan->reservation += ObjectData::reservation_for_write(op.dest_off, op.len, inline_bound);
     break;
@@ -48,18 +49,31 @@ void scan_op(const Transaction::Op& op, const Transaction::iterator& i, uint64_t
   }
 }
 
+/// A copy for who needs operations only.
+Transaction::iterator without_names(Transaction::iterator& i)
+{
+  auto colls = std::exchange(i.colls, {});
+  auto objects = std::exchange(i.objects, {});
+  Transaction::iterator copy(i);
+  i.colls = std::move(colls);
+  i.objects = std::move(objects);
+  return copy;
+}
+
 }  // namespace
 
 TxnScan scan_transactions(std::vector<Transaction>& tls, uint64_t inline_bound_bytes)
 {
   TxnScan scan;
+  scan.begins.reserve(tls.size());
   for (Transaction& t : tls) {
-    Transaction::iterator i = t.begin();
+    Transaction::iterator& begin = scan.begins.emplace_back(t.begin());
+    Transaction::iterator i = without_names(begin);
     scan.ops += t.get_num_ops();
     scan.bytes += t.get_num_bytes();
-    scan.cids.insert(scan.cids.end(), i.colls.begin(), i.colls.end());
+    scan.cids.insert(scan.cids.end(), begin.colls.begin(), begin.colls.end());
     while (i.have_op())
-      scan_op(*i.decode_op(), i, inline_bound_bytes, &scan);
+      scan_op(*i.decode_op(), begin.objects, inline_bound_bytes, &scan);
   }
   // get_num_bytes() leaves out the page-aligned part of data, or counts all of it.
   scan.bytes = std::max(scan.bytes, scan.written_bytes);

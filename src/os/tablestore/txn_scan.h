@@ -19,6 +19,9 @@ struct TxnScan {
   bool changes_collections = false;
   bool clones = false;
   std::vector<coll_t> cids;       ///< sorted, each once
+  /// Of each transaction, before its first operation. They hold the names of its objects, which are
+  /// not cheap to copy: made once, here.
+  std::vector<ceph::os::Transaction::iterator> begins;
 };
 
 /// `inline_bound_bytes`: how large inline data can be, which a change may have to move to a

@@ -4,7 +4,12 @@
 
 namespace tablestore {
 
-Txn::Txn() = default;
+namespace {
+// Of what an OSD writes with an object.
+constexpr size_t usual_row_bytes = 1000;
+}  // namespace
+
+Txn::Txn() { rows_.reserve(usual_row_bytes); }
 Txn::~Txn() { assert(writes_in_flight_ == 0); }
 
 void Txn::put(Family family, std::string_view key, std::string_view value) {

@@ -132,9 +132,7 @@ void ObjectDataFixture::submit(std::shared_ptr<TxnContext> txc)
 {
   for (const OnodeRef& o : txc->dirty_onodes) {
     data->write_out(*txc, o);
-    ceph::buffer::list bl;
-    o->encode(bl);
-    txc->put(Family::object, o->key, std::string_view(bl.c_str(), bl.length()));
+    txc->put(Family::object, o->key, o->encode());
     o->dirty = false;
   }
   for (const auto& slot : txc->dirty_slots) {

@@ -9,11 +9,17 @@ using namespace tablestore_test;
 
 namespace {
 
-thread_local uint64_t allocated_bytes = 0;
+struct Allocated {
+  uint64_t bytes = 0;
+  uint64_t times = 0;
+};
+
+thread_local Allocated allocated;
 
 void count(const void*, size_t bytes)
 {
-  allocated_bytes += bytes;
+  allocated.bytes += bytes;
+  ++allocated.times;
 }
 
 }  // namespace
@@ -50,11 +56,11 @@ class StoreAllocations : public StoreFixture {
     return t;
   }
   /// What the calling thread allocates to queue it.
-  uint64_t bytes_to_queue(Transaction&& t)
+  Allocated to_queue(Transaction&& t)
   {
-    const uint64_t before = allocated_bytes;
+    const Allocated before = allocated;
     queue(ch, std::move(t));
-    return allocated_bytes - before;
+    return {allocated.bytes - before.bytes, allocated.times - before.times};
   }
 
   Handle ch;
@@ -64,6 +70,15 @@ TEST_F(StoreAllocations, DataAreNotCopied)
 {
   for (int i = 0; i < 10; ++i) {
     const bufferlist data = content(i, MiB);
-    EXPECT_LT(bytes_to_queue(osd_write(i, data)), 64 * KiB);
+    EXPECT_LT(to_queue(osd_write(i, data)).bytes, 64 * KiB);
   }
+}
+
+TEST_F(StoreAllocations, OfASmallWriteAreFew)
+{
+  std::vector<uint64_t> times;
+  for (int i = 0; i < 101; ++i)
+    times.push_back(to_queue(osd_write(i, content(i, 4 * KiB))).times);
+  std::ranges::nth_element(times, times.begin() + 50);
+  EXPECT_LE(times[50], 56u);
 }

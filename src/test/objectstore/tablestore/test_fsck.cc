@@ -173,9 +173,7 @@ TEST_F(StoreFsck, SharedReferencesAreCountedAnew)
     slot.decode(it->value());
     for (auto& [block, run] : slot.runs)
       ++run.references;
-    bufferlist bl;
-    slot.encode(bl);
-    txn->put(Family::super, it->key(), bl.to_str());
+    txn->put(Family::super, it->key(), slot.encode());
     engine.submit(txn);
     engine.drain();
   });

@@ -66,13 +66,6 @@ void fill(Onode& o, uint64_t size)
   o.attrs[std::string("od\0d", 4)] = ceph::buffer::copy(std::string(300, 'v').data(), 300);
 }
 
-bufferlist encoded(const Onode& o)
-{
-  bufferlist bl;
-  o.encode(bl);
-  return bl;
-}
-
 void expect_equal(const Onode& a, const Onode& b)
 {
   EXPECT_EQ(a.nid, b.nid);
@@ -119,8 +112,7 @@ bufferlist to_bl(const std::string& s)
 TEST(TableStoreSegment, ComesBackAsItWas)
 {
   const Segment s = example_segment();
-  bufferlist bl;
-  s.encode(bl);
+  bufferlist bl = to_bl(s.encode());
   bl.append("what follows");
   Segment decoded;
   auto p = bl.cbegin();
@@ -137,9 +129,7 @@ TEST(TableStoreSegment, DamageIsNoticed)
   e.shared = true;
   e.slot_block = 299;
   s.insert(e);
-  bufferlist bl;
-  s.encode(bl);
-  expect_damage_noticed(bl.to_str(), [](const std::string& row) {
+  expect_damage_noticed(s.encode(), [](const std::string& row) {
     const bufferlist damaged = to_bl(row);
     Segment ignored;
     auto p = damaged.cbegin();
@@ -155,8 +145,7 @@ TEST(TableStoreSegment, ASharedSlotIsNoFartherThanASlotIsLarge)
     e.slot_block = 5000 - distance;
     Segment s, decoded;
     s.insert(e);
-    bufferlist bl;
-    s.encode(bl);
+    const bufferlist bl = to_bl(s.encode());
     auto p = bl.cbegin();
     if (distance + 2 <= largest_slot_blocks) {
       decoded.decode(p);
@@ -216,12 +205,12 @@ TEST(TableStoreOnode, ComesBackAsItWas)
   fill(o, object_bytes_max);
   o.set_segment_present(0, true);
   o.set_segment_present(19, true);
-  decoded.decode(encoded(o).to_str());
+  decoded.decode(o.encode());
   expect_equal(o, decoded);
   EXPECT_TRUE(decoded.segments.empty());
 
   Onode empty, decoded_empty;
-  decoded_empty.decode(encoded(empty).to_str());
+  decoded_empty.decode(empty.encode());
   expect_equal(empty, decoded_empty);
 }
 
@@ -231,7 +220,7 @@ TEST(TableStoreOnode, InlineDataHasItsChecksumInTheOnode)
   fill(o, 100);
   o.inline_data = true;
   o.inline_checksum = 0xdeadbeef;
-  decoded.decode(encoded(o).to_str());
+  decoded.decode(o.encode());
   expect_equal(o, decoded);
   EXPECT_TRUE(decoded.inline_has_row);
 }
@@ -242,7 +231,7 @@ TEST(TableStoreOnode, EmbedsTheOnlySegmentOfASmallObject)
   fill(o, segment_span_bytes);
   o.set_segment_present(0, true);
   o.segments[0] = example_segment();
-  decoded.decode(encoded(o).to_str());
+  decoded.decode(o.encode());
   expect_equal(o, decoded);
   ASSERT_EQ(1u, decoded.segments.count(0));
   expect_equal(o.segments[0], decoded.segments[0]);
@@ -250,7 +239,7 @@ TEST(TableStoreOnode, EmbedsTheOnlySegmentOfASmallObject)
 
   o.size = segment_span_bytes + 1;
   Onode larger;
-  larger.decode(encoded(o).to_str());
+  larger.decode(o.encode());
   EXPECT_TRUE(larger.segments.empty());
 }
 
@@ -258,7 +247,7 @@ TEST(TableStoreOnode, KeepsOneCopyOfItsRow)
 {
   Onode o, decoded;
   fill(o, 1 << 20);
-  std::string row = encoded(o).to_str();
+  std::string row = o.encode();
   decoded.decode(row);
   std::fill(row.begin(), row.end(), 'x');
   expect_equal(o, decoded);
@@ -274,7 +263,7 @@ TEST(TableStoreOnode, DamageIsNoticed)
   fill(o, 5000);
   o.set_segment_present(0, true);
   o.segments[0].insert(extent(0, 2, 1, 2));
-  expect_damage_noticed(encoded(o).to_str(), [](const std::string& row) {
+  expect_damage_noticed(o.encode(), [](const std::string& row) {
     Onode ignored;
     ignored.decode(row);
   });
@@ -285,12 +274,12 @@ TEST(TableStoreOnode, OneThatContradictsItselfIsDamage)
 {
   auto refused = [](const Onode& o) {
     Onode ignored;
-    EXPECT_THROW(ignored.decode(encoded(o).to_str()), ceph::buffer::error);
+    EXPECT_THROW(ignored.decode(o.encode()), ceph::buffer::error);
   };
   Onode o, ignored;
   fill(o, 5 * segment_span_bytes);
   o.set_segment_present(4, true);
-  ignored.decode(encoded(o).to_str());
+  ignored.decode(o.encode());
   o.segments_present.push_back(false);
   refused(o);
   o.segments_present.back() = true;
@@ -303,7 +292,7 @@ TEST(TableStoreOnode, OneThatContradictsItselfIsDamage)
   Onode in_line;
   in_line.size = 1 << 20;
   in_line.inline_data = true;
-  ignored.decode(encoded(in_line).to_str());
+  ignored.decode(in_line.encode());
   in_line.set_segment_present(0, true);
   refused(in_line);
 }
@@ -326,9 +315,7 @@ TEST(TableStoreRowCodec, ReadsWhatANewerCompatibleVersionAppended)
   ValueWriter out;
   out.varint(300);
   out.bytes("of a later version");
-  bufferlist bl;
-  out.finish(2, 1, bl);
-  const std::string row = bl.to_str();
+  const std::string row = out.finish(2, 1);
   ValueReader in(1, row);
   EXPECT_EQ(2, in.version());
   EXPECT_EQ(300u, in.varint());
@@ -338,9 +325,7 @@ TEST(TableStoreRowCodec, ReadsWhatANewerCompatibleVersionAppended)
 TEST(TableStoreRowCodec, RefusesAnIncompatibleVersion)
 {
   ValueWriter out;
-  bufferlist bl;
-  out.finish(3, 2, bl);
-  const std::string row = bl.to_str();
+  const std::string row = out.finish(3, 2);
   EXPECT_THROW(ValueReader(1, row), ceph::buffer::malformed_input);
   EXPECT_NO_THROW(ValueReader(2, row));
 }
@@ -356,9 +341,7 @@ TEST(TableStoreRowCodec, IntegersComeBackAsTheyWere)
     out.varint(static_cast<uint64_t>(v));
     out.u32(static_cast<uint32_t>(v));
   }
-  bufferlist bl;
-  out.finish(1, 1, bl);
-  const std::string row = bl.to_str();
+  const std::string row = out.finish(1, 1);
   ValueReader in(1, row);
   for (int64_t v : values) {
     EXPECT_EQ(v, in.signed_varint());
@@ -445,13 +428,11 @@ TEST(TableStoreSharedSlot, CountsReferencesLikeOneNumberPerBlock)
           ASSERT_EQ(0u, model[b - 100]);
         }
       }
-      bufferlist bl;
       if (!slot.runs.empty()) {
-        slot.encode(bl);
         SharedSlot decoded;
         decoded.container = 2;
         decoded.first_block = 100;
-        decoded.decode(bl.to_str());
+        decoded.decode(slot.encode());
         ASSERT_EQ(slot.runs, decoded.runs);
       }
     }
@@ -467,10 +448,8 @@ TEST(TableStoreSharedSlot, OneThatIsNoSlotIsDamage)
   auto decodes = [](const std::map<uint32_t, SharedSlot::Run>& runs) {
     ExampleSlot slot, decoded;
     slot.runs = runs;
-    bufferlist bl;
-    slot.encode(bl);
     try {
-      decoded.decode(bl.to_str());
+      decoded.decode(slot.encode());
     } catch (const ceph::buffer::error&) {
       return false;
     }
@@ -491,9 +470,7 @@ TEST(TableStoreSharedSlot, DamageIsNoticed)
 {
   ExampleSlot slot;
   slot.add_reference(103, 2);
-  bufferlist bl;
-  slot.encode(bl);
-  expect_damage_noticed(bl.to_str(), [](const std::string& row) {
+  expect_damage_noticed(slot.encode(), [](const std::string& row) {
     ExampleSlot ignored;
     ignored.decode(row);
   });

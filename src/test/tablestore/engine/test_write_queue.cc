@@ -174,6 +174,108 @@ TEST_P(FreeRingTest, WhatIsWrittenIsDoneOnReturn) {
   EXPECT_EQ(value_at(603), 2);
 }
 
+// What this thread has written by system calls, not through a ring.
+uint64_t write_calls() {
+  std::ifstream io("/proc/thread-self/io");
+  std::string name;
+  uint64_t value = 0;
+  while (io >> name >> value)
+    if (name == "syscw:") return value;
+  ADD_FAILURE() << "the kernel does not count system calls";
+  return 0;
+}
+
+bool kernel_skips_completions() {
+  io_uring ring{};
+  if (io_uring_queue_init(1, &ring, 0) < 0) return false;
+  const bool skips = ring.features & IORING_FEAT_CQE_SKIP;
+  io_uring_queue_exit(&ring);
+  return skips;
+}
+
+// So that the disk is told of both at once. Only of both: where more is on its way, it is told of
+// that anyway.
+TEST_P(FreeRingTest, APairGoesThroughTheRing) {
+  Result<std::unique_ptr<File>> made = disk->open("g", OpenMode::create_new);
+  ASSERT_TRUE(made.ok());
+  TestWrite data(**made, 0, 16, 1), log(*file, 0, 1, 2), more(**made, 32, 1, 3);
+  size_t done = 0;
+  for (TestWrite* w : {&data, &log, &more}) w->then = [&done] { ++done; };
+  auto calls_for = [&](std::vector<WriteOp*> posted) {
+    done = 0;
+    queue->post(posted);
+    const uint64_t before = write_calls();
+    WriteOp* op = &log.op;
+    queue->write({&op, 1});
+    const uint64_t calls = write_calls() - before;
+    while (done < posted.size() + 1) queue->reap(true);
+    return calls;
+  };
+  EXPECT_EQ(calls_for({&data.op}), kernel_skips_completions() ? 0u : 1u);
+  EXPECT_EQ(queue->requests(), 2u);
+  EXPECT_EQ(calls_for({&data.op, &more.op}), 1u);
+  EXPECT_EQ(calls_for({}), 1u);
+
+  // Completed or not: it is in the ring's hands until it is reaped.
+  TestWrite before(**made, 64, 1, 4);
+  submit(before);
+  WriteOp* op = &log.op;
+  queue->write({&op, 1});
+  EXPECT_EQ(calls_for({&data.op}), 1u);
+  while (before.error < 0) queue->reap(true);
+
+  for (const TestWrite* w : {&data, &log, &more, &before}) EXPECT_EQ(w->error, 0);
+  EXPECT_EQ(value_at(0), 2);
+}
+
+TEST_P(FreeRingTest, NeighboursAreNoPair) {
+  TestWrite a(*file, 0, 1, 1), b(*file, 1, 1, 2);
+  WriteOp* op = &a.op;
+  queue->post({&op, 1});
+  op = &b.op;
+  queue->write({&op, 1});
+  while (a.error < 0 || b.error < 0) queue->reap(true);
+  EXPECT_EQ(value_at(0), 1);
+  EXPECT_EQ(value_at(1), 2);
+}
+
+TEST_P(WriteQueueTest, PairsAreWrittenWhileOthersSubmitAndWake) {
+  constexpr size_t threads = 3, each = 300, pairs = 400;
+  Result<std::unique_ptr<File>> made = disk->open("g", OpenMode::create_new);
+  ASSERT_TRUE(made.ok());
+  ASSERT_TRUE(file->allocate(0, threads * each * block_bytes).ok());
+  std::vector<std::unique_ptr<TestWrite>> writes;
+  size_t others_done = 0;
+  for (size_t i = 0; i < threads * each; ++i) {
+    writes.push_back(std::make_unique<TestWrite>(*file, i, 1, static_cast<uint8_t>(i % 249 + 1)));
+    writes.back()->then = [&others_done] { ++others_done; };
+  }
+  std::vector<std::thread> submitters;
+  for (size_t t = 0; t < threads; ++t)
+    submitters.emplace_back([&, t] {
+      for (size_t i = 0; i < each; ++i) {
+        submit(*writes[t * each + i]);
+        if (i % 16 == 0) queue->wake();
+      }
+    });
+  for (size_t i = 0; i < pairs; ++i) {
+    TestWrite data(**made, 2 * i, 1, 1), log(**made, 2 * pairs + 2 * i, 1, 2);
+    WriteOp* op = &data.op;
+    queue->post({&op, 1});
+    op = &log.op;
+    queue->write({&op, 1});
+    while (data.error < 0 || log.error < 0) queue->reap(true);
+    ASSERT_EQ(data.error, 0);
+    ASSERT_EQ(log.error, 0);
+  }
+  for (std::thread& t : submitters) t.join();
+  while (others_done < writes.size()) queue->reap(true);
+  for (size_t i = 0; i < writes.size(); ++i) {
+    ASSERT_EQ(writes[i]->error, 0);
+    ASSERT_EQ(value_at(i), i % 249 + 1) << i;
+  }
+}
+
 // In whatever order they come; not over a gap, not into another file.
 TEST_P(FreeRingTest, NeighboursAreOneRequest) {
   Result<std::unique_ptr<File>> made = disk->open("g", OpenMode::create_new);

@@ -16,6 +16,7 @@ namespace tablestore {
 namespace {
 
 constexpr uint64_t wake_mark = UINT64_MAX;  // no slot's index
+constexpr uint64_t third_mark = UINT64_MAX - 1;
 constexpr unsigned largest_depth = 16384;
 constexpr unsigned completions_per_look = 64;
 // Disks take so many scattered pages at once (128 or a little more). The kernel would cut a larger
@@ -53,6 +54,7 @@ Status UringWriteQueue::start() {
   const int result = io_uring_queue_init(depth_ + 1, &ring_, 0);
   if (result < 0) return Status::from_errno(-result, "io_uring_setup");
   ring_made_ = true;
+  skips_completions_ = ring_.features & IORING_FEAT_CQE_SKIP;
 
   std::unique_ptr<io_uring_probe, void (*)(io_uring_probe*)> probe(io_uring_get_probe_ring(&ring_),
                                                                   io_uring_free_probe);
@@ -93,6 +95,12 @@ void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
 }
 
 void UringWriteQueue::write(std::span<WriteOp* const> ops) {
+  if (skips_completions_ && is_pair(ops)) {
+    post(ops);
+    hand_over({}, true);
+    wait_for_completions(2);
+    return;
+  }
   if (can_take_waiting()) hand_over({});
   for (WriteOp* op : ops) {
     ++requests_;
@@ -100,13 +108,24 @@ void UringWriteQueue::write(std::span<WriteOp* const> ops) {
   }
 }
 
-void UringWriteQueue::hand_over(const std::vector<unsigned>& again) {
+// These and what waits are two requests, and the only ones.
+bool UringWriteQueue::is_pair(std::span<WriteOp* const> ops) {
+  std::lock_guard lock(mutex_);
+  return ops.size() == 1 && waiting_.size() == 1 && slots_.size() > 1 &&
+         free_slots_.size() == slots_.size() &&
+         iov_bytes(waiting_.front()->iov) <= request_bytes_max &&
+         iov_bytes(ops.front()->iov) <= request_bytes_max &&
+         ops.front()->file != waiting_.front()->file;
+}
+
+void UringWriteQueue::hand_over(const std::vector<unsigned>& again, bool with_third) {
   std::lock_guard submitting(submit_mutex_);
   {
     std::lock_guard lock(mutex_);
     for (unsigned index : again) fill_entry(index);
     take_waiting();
   }
+  if (with_third) fill_third_entry();
   enter_kernel();
 }
 
@@ -194,6 +213,15 @@ void UringWriteQueue::fill_entry(unsigned slot_index) {
   io_uring_sqe_set_data64(entry, slot_index);
 }
 
+// Of three entries and more the kernel tells the disk at once, of fewer one by one.
+void UringWriteQueue::fill_third_entry() {
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+  assert(entry);
+  io_uring_prep_nop(entry);
+  io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
+  io_uring_sqe_set_data64(entry, third_mark);
+}
+
 void UringWriteQueue::enter_kernel() {
   while (io_uring_sq_ready(&ring_) > 0) {
     const int result = io_uring_submit(&ring_);
@@ -212,7 +240,7 @@ size_t UringWriteQueue::reap(bool wait) {
     if (room_for_waiting || !again.empty()) hand_over(again);
     if (!finished.empty() || woken_ || !wait) break;
     blocked_ = true;  // before the last look: who submits after it sees this
-    if (!can_take_waiting()) wait_for_completion();
+    if (!can_take_waiting()) wait_for_completions(1);
     blocked_ = false;
   }
   if (wait) woken_ = false;
@@ -233,6 +261,7 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
         woken_ = true;
         continue;
       }
+      if (mark == third_mark) continue;
       const auto index = static_cast<unsigned>(mark);
       if (std::optional<int> error = settle(slots_[index], entries[i]->res)) {
         for (WriteOp* op : slots_[index].ops) {
@@ -270,9 +299,9 @@ std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
   return std::nullopt;
 }
 
-void UringWriteQueue::wait_for_completion() {
+void UringWriteQueue::wait_for_completions(unsigned count) {
   io_uring_cqe* entry;
-  const int result = io_uring_wait_cqe(&ring_, &entry);
+  const int result = io_uring_wait_cqe_nr(&ring_, &entry, count);
   if (result < 0 && result != -EINTR && result != -EAGAIN) give_up("io_uring_enter", -result);
 }
 

@@ -59,7 +59,9 @@ class UringWriteQueue : public WriteQueue {
   Status try_it();
 
   // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
-  void hand_over(const std::vector<unsigned>& again);
+  void hand_over(const std::vector<unsigned>& again, bool with_third = false);
+  bool is_pair(std::span<WriteOp* const> ops);
+  void fill_third_entry();
   bool can_take_waiting();
   void take_waiting();
   unsigned take_slot(std::span<WriteOp* const> ops);
@@ -71,11 +73,12 @@ class UringWriteQueue : public WriteQueue {
   // What the kernel said of a slot's operation: its final error or 0, or nothing where it has to go
   // on.
   static std::optional<int> settle(Slot& slot, int result);
-  void wait_for_completion();
+  void wait_for_completions(unsigned count);
 
   const unsigned depth_;
   io_uring ring_{};
   bool ring_made_ = false;
+  bool skips_completions_ = false;  // an entry that does nothing needs not be reaped
 
   std::mutex submit_mutex_;
   std::mutex mutex_;

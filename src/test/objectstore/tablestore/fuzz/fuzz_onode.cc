@@ -19,13 +19,6 @@ bool decode(std::string_view row, Onode* o)
   return true;
 }
 
-std::string encode(const Onode& o)
-{
-  ceph::buffer::list bl;
-  o.encode(bl);
-  return bl.to_str();
-}
-
 /// What reads and changes of the object rest on.
 void check(const Onode& o)
 {
@@ -45,10 +38,10 @@ void run(Input in)
     return;
   }
   check(o);
-  const std::string written = encode(o);
+  const std::string written = o.encode();
   Onode again;
   ceph_assert(decode(written, &again));
-  ceph_assert(encode(again) == written);
+  ceph_assert(again.encode() == written);
   ceph_assert(again.nid == o.nid && again.size == o.size && again.attrs.size() == o.attrs.size());
 }
 

@@ -74,11 +74,9 @@ void run(Input in)
       return;
     }
   }
-  ceph::buffer::list bl;
-  slot.encode(bl);
   SharedSlot again;
   again.first_block = slot.first_block;
-  ceph_assert(decode(bl.to_str(), &again));
+  ceph_assert(decode(slot.encode(), &again));
   ceph_assert(again.runs == slot.runs);
 }
 

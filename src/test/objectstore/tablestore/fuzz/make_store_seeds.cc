@@ -56,11 +56,10 @@ Segment segment()
 
 void segments()
 {
-  ceph::buffer::list bl;
-  segment().encode(bl);
-  save("extent_map", "body", with({1, 40, 0}, body_of(bl)));
-  save("extent_map", "row", with({1, 40, 1}, bl.to_str()));
-  save("extent_map", "newer", with({1, 40, 2, 1}, body_of(bl)));
+  const std::string row = segment().encode();
+  save("extent_map", "body", with({1, 40, 0}, body_of(row)));
+  save("extent_map", "row", with({1, 40, 1}, row));
+  save("extent_map", "newer", with({1, 40, 2, 1}, body_of(row)));
 }
 
 void onodes()
@@ -86,10 +85,9 @@ void onodes()
   const std::pair<const char*, const Onode*> all[] = {
     {"small", &small}, {"large", &large}, {"inline", &in_line}};
   for (const auto& [name, o] : all) {
-    ceph::buffer::list bl;
-    o->encode(bl);
-    save("onode", name, with({0}, body_of(bl)));
-    save("onode", std::string(name) + "-row", with({1}, bl.to_str()));
+    const std::string row = o->encode();
+    save("onode", name, with({0}, body_of(row)));
+    save("onode", std::string(name) + "-row", with({1}, row));
   }
 }
 
@@ -100,11 +98,10 @@ void shared_slots()
   slot.runs[100] = {1, 0};
   slot.runs[103] = {5, 2};
   slot.runs[108] = {8, 1};
-  ceph::buffer::list bl;
-  slot.encode(bl);
+  const std::string row = slot.encode();
   const std::string head = with({100, 0, 0, 0, 3, 1, 3, 5, 0, 4, 2, 0, 4, 2}, "");
-  save("shared_slot", "body", head + with({0}, body_of(bl)));
-  save("shared_slot", "row", head + with({1}, bl.to_str()));
+  save("shared_slot", "body", head + with({0}, body_of(row)));
+  save("shared_slot", "row", head + with({1}, row));
 }
 
 void small_rows()

@@ -44,13 +44,12 @@ inline std::string take_row(Input& in)
 }
 
 /// For seeds: the body of a frame.
-inline std::string body_of(const ceph::buffer::list& row)
+inline std::string body_of(const std::string& row)
 {
-  std::string bytes = row.to_str();
   size_t head = 2;
-  while (bytes.at(head++) & 0x80) {
+  while (row.at(head++) & 0x80) {
   }
-  return bytes.substr(head, bytes.size() - head - sizeof(uint32_t));
+  return row.substr(head, row.size() - head - sizeof(uint32_t));
 }
 
 /// In one piece that is just as long, so that a read behind it is noticed.
