@@ -204,7 +204,7 @@ void CommitLane::make_durable() {
     head_position_ += lane_header_.total_bytes();
     lane_expected_ = lane_group_.size() + queue_.size();
     const bool alone = lane_expected_ == 1 && lane_flush_time_ < limits_.quick_flush;
-    alone_in_a_row_ = alone ? alone_in_a_row_ + 1 : 0;
+    lending_.group_made(std::chrono::steady_clock::now(), alone);
   }
   lane_head_.position += lane_header_.total_bytes();
   lane_head_.next_lsn += lane_group_.size();

@@ -16,11 +16,6 @@ struct CommitLane::Capture {
 namespace {
 
 constexpr auto gather_min = std::chrono::microseconds(20);  // below it sleeping costs more
-// A group that another's thread commits takes some three flushes' time. Where it takes more than so
-// many of the slowest quick ones, the lane does not lend itself for a while.
-constexpr int slow_in_flushes = 5;
-constexpr auto lends_not_for = std::chrono::seconds(1);
-constexpr uint64_t lends_after = 8;  // groups of one: with several clients one such is nothing rare
 
 // A transaction of nothing, to wait for.
 class Marker : public Txn {
@@ -54,6 +49,7 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       limits_(limits),
       tail_(tail),
       head_position_(head.position),
+      lending_(limits.quick_flush),
       lane_head_(head),
       lane_durable_lsn_(head.next_lsn - 1),
       applier_(parts.table, parts.counters, parts.reporter) {}
@@ -148,13 +144,11 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
   if (wake) parts_.writes.wake();
 }
 
-// Where transactions come one by one, each finds the lane's thread asleep, and after it its own:
-// two wake-ups, which take longer than a quick flush. A thread that commits by itself needs none.
 bool CommitLane::lends_itself_to(const Txn& txn) const {
-  return alone_in_a_row_ >= lends_after && !taken_ && !stepped_wait_ && !has_work() &&
+  return !taken_ && !stepped_wait_ && !has_work() &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
          log_has_space(record_bytes(txn) + limits_.group_bytes_max) &&
-         std::chrono::steady_clock::now() >= lends_from_;
+         lending_.is_wanted(std::chrono::steady_clock::now());
 }
 
 bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
@@ -162,6 +156,7 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
     std::lock_guard lock(mutex_);
     if (lends_itself_to(*txn)) {
       queue_.push_back(std::move(txn));
+      lending_.lend();
       return taken_ = true;
     }
   }
@@ -173,15 +168,8 @@ void CommitLane::commit_here() {
   commit_group(true);
   ++parts_.counters.groups_here;
   const auto now = std::chrono::steady_clock::now();
-  const auto slow = std::chrono::nanoseconds(slow_in_flushes * limits_.quick_flush);
-  // A single one that took long says nothing, whatever it took.
-  lane_time_here_ = (7 * lane_time_here_ + std::min(now - lane_group_start_, 2 * slow)) / 8;
   std::lock_guard lock(mutex_);
-  // On a busy machine the lane's thread gets a processor sooner than others do (wake_up_soon()).
-  if (lane_time_here_ > slow) {
-    lends_from_ = now + lends_not_for;
-    lane_time_here_ = {};
-  }
+  lending_.given_back(now, now - lane_group_start_);
   taken_ = false;
   if (has_work()) work_.notify_one();
 }

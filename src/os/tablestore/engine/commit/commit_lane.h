@@ -17,6 +17,7 @@
 #include "os/tablestore/engine/commit/applier.h"
 #include "os/tablestore/engine/commit/bulk_writer.h"
 #include "os/tablestore/engine/commit/in_flight.h"
+#include "os/tablestore/engine/commit/lending.h"
 #include "os/tablestore/engine/container/containers.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/log/log_reader.h"
@@ -141,9 +142,7 @@ class CommitLane {
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
   bool taken_ = false;       // by a thread that makes a step, or is about to call commit_here()
-  uint64_t alone_in_a_row_ = 0;  // the last groups: each of one, nothing was queued after it, and
-                                 // flushes were quick
-  std::chrono::steady_clock::time_point lends_from_;
+  Lending lending_;
   bool lane_blocked_in_reap_ = false;  // or about to be: who has work for it wakes it
   bool waits_for_log_ = false;
 
@@ -159,7 +158,6 @@ class CommitLane {
   uint64_t lane_log_writes_pending_ = 0;
   std::chrono::steady_clock::time_point lane_group_start_;
   std::chrono::nanoseconds lane_flush_time_{0};  // a running mean
-  std::chrono::nanoseconds lane_time_here_{0};  // of a group in commit_here(), a running mean
   uint64_t lane_expected_ = 0;  // transactions that were under way when the last group ended
   struct PendingFrees {
     uint64_t last_lsn;
