@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "engine_fixture.h"
+#include "io_calls.h"
+#include "memory_disk.h"
 #include "os/tablestore/engine/log/log_reader.h"
 
 namespace tablestore {
@@ -81,6 +83,36 @@ class LogTest : public testing::Test {
 };
 
 TEST_F(LogTest, AFreshLogIsEmpty) { EXPECT_EQ(count({}), 0u); }
+
+// By the megabyte: a restart reads a log of many small groups.
+TEST_F(LogTest, FewReadsTakeManyGroups) {
+  LogPosition at;
+  constexpr size_t groups = 600;
+  for (size_t i = 0; i < groups; ++i) append(at, 1, 100 + i % 7 * 900);
+  LogReader reader(*ring, uuid, {});
+  const uint64_t before = io_calls("syscr");
+  for (size_t i = 0; i < groups; ++i) {
+    auto group = reader.next();
+    ASSERT_TRUE(group.ok() && *group) << i;
+    ASSERT_EQ((*group)->records.at(0).rows.size(), 100 + i % 7 * 900);
+  }
+  EXPECT_LE(io_calls("syscr") - before, 4 * (at.position >> 20) + 4);
+}
+
+// What nobody has written may be unreadable: it has nothing to do with the groups before it.
+TEST(LogOnABadDisk, WhatCannotBeReadBeyondTheChainDoesNotMatter) {
+  MemoryDisk disk(64 << 20);
+  ASSERT_TRUE(LogRing::format(disk, log_bytes, segment_bytes).ok());
+  auto ring = LogRing::open(disk, log_bytes, segment_bytes);
+  ASSERT_TRUE(ring.ok()) << ring.status().what();
+  LogReader reader(**ring, uuid, {});
+  disk.fail(MemoryDisk::Operation::read, "log", EIO);  // the large one
+  auto group = reader.next();
+  EXPECT_TRUE(group.ok() && !*group);
+  disk.fail(MemoryDisk::Operation::read, "log", EIO, 2);
+  LogReader other(**ring, uuid, {});
+  EXPECT_EQ(other.next().status().code(), EIO);
+}
 
 TEST_F(LogTest, GroupsAreReadBackAsWritten) {
   LogPosition at;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/engine/io/thread_write_queue.h"
 #include "os/tablestore/engine/io/uring_write_queue.h"
+#include "test/tablestore/engine/io_calls.h"
 #include "test/tablestore/engine/test_directory.h"
 
 namespace tablestore {
@@ -174,17 +174,6 @@ TEST_P(FreeRingTest, WhatIsWrittenIsDoneOnReturn) {
   EXPECT_EQ(value_at(603), 2);
 }
 
-// What this thread has written by system calls, not through a ring.
-uint64_t write_calls() {
-  std::ifstream io("/proc/thread-self/io");
-  std::string name;
-  uint64_t value = 0;
-  while (io >> name >> value)
-    if (name == "syscw:") return value;
-  ADD_FAILURE() << "the kernel does not count system calls";
-  return 0;
-}
-
 bool kernel_skips_completions() {
   io_uring ring{};
   if (io_uring_queue_init(1, &ring, 0) < 0) return false;
@@ -204,10 +193,10 @@ TEST_P(FreeRingTest, APairGoesThroughTheRing) {
   auto calls_for = [&](std::vector<WriteOp*> posted) {
     done = 0;
     queue->post(posted);
-    const uint64_t before = write_calls();
+    const uint64_t before = io_calls("syscw");
     WriteOp* op = &log.op;
     queue->write({&op, 1});
-    const uint64_t calls = write_calls() - before;
+    const uint64_t calls = io_calls("syscw") - before;
     while (done < posted.size() + 1) queue->reap(true);
     return calls;
   };

@@ -6,12 +6,12 @@
 
 namespace tablestore {
 
-// Where transactions come one by one, each finds the lane's thread asleep, and after it its own: two
-// wake-ups, which take longer than a quick flush. A thread that commits by itself needs none. But
-// it does nothing else meanwhile: where it had more to do, as the one thread that serves all clients
-// of a placement group, commits by the lane would have gone on beside that. Nobody tells which of
-// the two it is, so both are tried, and that one is kept in which transactions follow each other
-// sooner.
+// Where transactions come one by one, each finds the lane's thread asleep, and after it its own:
+// two wake-ups, which take longer than a quick flush. A thread that commits by itself needs none.
+// But it does nothing else meanwhile: where it had more to do, as the one thread that serves all
+// clients of a placement group, commits by the lane would have gone on beside that. Nobody tells
+// which of the two it is, so both are tried, and that one is kept in which transactions follow each
+// other sooner.
 //
 // Not thread-safe: under the lane's mutex.
 class Lending {

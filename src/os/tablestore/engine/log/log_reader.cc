@@ -32,18 +32,35 @@ std::optional<LogPosition> LogPosition::decode(std::string_view row) {
   return p;
 }
 
+// Most groups are small, and each request to the disk takes its time: the log is read by the
+// megabyte. What lies beyond the chain may be unreadable without harm to it.
+Status LogReader::read(uint64_t position, std::span<std::byte> out) {
+  const bool is_ahead = position >= ahead_position_ &&
+                        position + out.size() <= ahead_position_ + ahead_bytes_;
+  if (!is_ahead) {
+    const uint64_t lap_end = start_position_ + ring_.capacity_bytes();
+    const uint64_t bytes = std::min<uint64_t>(ahead_.size(), lap_end - position);
+    ahead_bytes_ = 0;
+    if (bytes < out.size() || !ring_.read(position, ahead_.span().first(bytes)).ok())
+      return ring_.read(position, out);
+    ahead_position_ = position;
+    ahead_bytes_ = bytes;
+  }
+  std::memcpy(out.data(), ahead_.data() + (position - ahead_position_), out.size());
+  return {};
+}
+
 // False: no intact group lies there.
 Result<bool> LogReader::read_group(uint64_t position, LogGroup* group) {
   BlockMemory first(block_bytes);
-  if (auto s = ring_.read(position, first.span()); !s.ok()) return s;
+  if (auto s = read(position, first.span()); !s.ok()) return s;
   const auto header = parse_header(first.span(), uuid_, position);
   // No group reaches into the lap after: recovery would need what it overwrites.
   if (!header || header->total_bytes() > start_position_ + ring_.capacity_bytes() - position)
     return false;
   BlockMemory memory(header->total_bytes());
   std::memcpy(memory.data(), first.data(), block_bytes);
-  if (auto s = ring_.read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())
-    return s;
+  if (auto s = read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok()) return s;
   if (!crc_matches(*header, memory.span())) return false;
   group->header = *header;
   group->memory = std::move(memory);

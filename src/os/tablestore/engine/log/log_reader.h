@@ -45,12 +45,18 @@ class LogReader {
   Status expect_end(uint64_t window_bytes);
 
  private:
+  static constexpr size_t ahead_bytes_max = 1 << 20;
+
+  Status read(uint64_t position, std::span<std::byte> out);
   Result<bool> read_group(uint64_t position, LogGroup* group);
   Result<bool> proves_damage(std::span<const std::byte> block, uint64_t position);
   LogRing& ring_;
   const StoreUuid uuid_;
   LogPosition at_;
   const uint64_t start_position_;
+  BlockMemory ahead_{ahead_bytes_max};  // what was read last
+  uint64_t ahead_position_ = 0;
+  uint64_t ahead_bytes_ = 0;
 };
 
 }  // namespace tablestore
