@@ -57,8 +57,8 @@ ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
   decode(length, p);
   if (length > p.get_remaining())
     throw ceph::buffer::end_of_buffer();
-  ceph::buffer::ptr value;
-  p.copy_deep(length, value);
+  ceph::buffer::ptr value = ceph::buffer::create(length);   // of nothing, too, it has a c_str()
+  p.copy(length, value.c_str());
   return value;
 }
 

@@ -60,6 +60,25 @@ TEST_F(StoreReadYourWrites, DataIsReadBeforeItIsDurable)
   }
 }
 
+// An OSD takes the address of what it gets, also where that is nothing.
+TEST_F(StoreReadYourWrites, AnAttributeOfNothingIsOne)
+{
+  Transaction t;
+  const std::map<std::string, bufferlist, std::less<>> attributes{{"a", {}}, {"b", to_bl("b")},
+                                                                  {"c", {}}};
+  t.create(ch->cid, a);
+  t.setattrs(ch->cid, a, attributes);
+  set_attr(t, ch->cid, a, "d", "");
+  queue(ch, std::move(t));
+  for (const char* name : {"a", "c", "d"}) {
+    bufferptr value;
+    ASSERT_EQ(0, store->getattr(ch, a, name, value)) << name;
+    EXPECT_NE(nullptr, value.c_str());
+    EXPECT_EQ(0u, value.length());
+  }
+  EXPECT_EQ("b", attr(ch, a, "b"));
+}
+
 TEST_F(StoreReadYourWrites, OverwritesInOneTransactionLayInOrder)
 {
   for (int round = 0; round < rounds; ++round) {
