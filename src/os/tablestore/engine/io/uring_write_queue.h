@@ -34,7 +34,8 @@ class UringWriteQueue : public WriteQueue {
   void submit(std::span<WriteOp* const> ops) override;
   void post(std::span<WriteOp* const> ops) override;
   // Not through the ring: until Linux 6.19 a worker thread of the kernel completes what a ring
-  // writes to a file, and has to be woken for it.
+  // writes to a file, and has to be woken for it. But a pair, one request that waits and this one,
+  // goes together, for the disk is told of both at once (decision p in doc/dev/tablestore.rst).
   void write(std::span<WriteOp* const> ops) override;
   size_t reap(bool wait) override;
   void wake() override;
