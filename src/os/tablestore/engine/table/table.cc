@@ -87,6 +87,9 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   // also what has just been written, which is read next. But never much at once that is not yet on
   // its way to the disk, for a flush may have to wait for it.
   o.use_direct_reads = false;
+  // And it may read ahead: it sees by itself where reads follow each other, as a range's or a
+  // listing's do, and reads a single block where they do not.
+  o.advise_random_on_open = false;
   o.use_direct_io_for_flush_and_compaction = false;
   o.bytes_per_sync = 1 << 20;
   o.enable_pipelined_write = false;
