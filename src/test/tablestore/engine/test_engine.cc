@@ -424,6 +424,41 @@ TEST_F(EngineTest, MuchDataIsWrittenBesideTheLane) {
   for (int t = 0; t < 4; ++t) expect_data(kept[t].extents, uint64_t(t * 100 + 9));
 }
 
+// While the lane flushes, the disk does something for those that come next.
+TEST_F(EngineTest, NotMuchDataWaitsForTheLane) {
+  format();
+  open();
+  commit(std::make_shared<Txn>());
+  auto write_requests = [&] {
+    for (const auto& [name, value] : engine->statistics())
+      if (name == "write_requests") return value;
+    return UINT64_MAX;
+  };
+  const uint64_t before = write_requests();
+  std::vector<std::pair<std::shared_ptr<Txn>, Written>> written;
+  auto write_one = [&] {
+    auto txn = std::make_shared<Txn>();
+    auto w = write(*txn, 16, written.size());
+    written.emplace_back(txn, w);
+  };
+  for (int i = 0; i < 12; ++i) write_one();
+  EXPECT_EQ(write_requests(), before);
+  write_one();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (write_requests() == before &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_GT(write_requests(), before);
+  for (const auto& w : written) engine->submit(w.first);
+  engine->drain();
+  for (size_t i = 0; i < written.size(); ++i) expect_data(written[i].second.extents, i);
+  // The lane has taken what waited: others may.
+  const uint64_t after = write_requests();
+  write_one();
+  EXPECT_EQ(write_requests(), after);
+  commit(written.back().first);
+}
+
 TEST_F(EngineTest, CrashAfterCrashDoesNotFillTheLog) {
   format();
   open();

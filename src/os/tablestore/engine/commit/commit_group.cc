@@ -139,6 +139,7 @@ void CommitLane::write_group(std::span<const std::byte> group) {
   for (WriteOp& op : ops) pointers.push_back(&op);
   lane_log_writes_pending_ = ops.size();
   writes_in_flight_ += ops.size();
+  posted_bytes_ = 0;
   parts_.writes.write(pointers);
   auto all_written = [this] {
     return lane_log_writes_pending_ == 0 &&

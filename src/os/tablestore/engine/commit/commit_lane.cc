@@ -110,7 +110,9 @@ void CommitLane::start_writes(Txn& txn, size_t first) {
   txn.writes_in_flight_ += uint32_t(ops.size());
   writes_in_flight_ += ops.size();
   parts_.counters.data_writes += ops.size();
-  if (txn.data_bytes_ <= std::min(limits_.posted_data_bytes, limits_.small_data_bytes))
+  const bool is_small =
+      txn.data_bytes_ <= std::min(limits_.posted_data_bytes, limits_.small_data_bytes);
+  if (is_small && posted_bytes_.fetch_add(txn.data_bytes_) < limits_.posted_bytes_max)
     parts_.writes.post(ops);
   else if (bulk_)
     bulk_->submit(ops);
