@@ -138,10 +138,10 @@ MUTANTS = (
     mutant("drop_allocation", "recovery forgets what the second record of a group wrote",
            ("recovery.cc",
             "      for (const LoggedWrite& w : record.writes) "
-            "allocator.mark_durable(w.extent);\n",
+            "allocator.mark_owned(w.extent);\n",
             "      if (&record == &group.records[0])\n"
             "        for (const LoggedWrite& w : record.writes) "
-            "allocator.mark_durable(w.extent);\n")),
+            "allocator.mark_owned(w.extent);\n")),
     mutant("drop_frees", "recovery forgets frees",
            ("recovery.cc",
             "      for (const Extent& e : record.frees) allocator.mark_freed(e);\n", "")),

@@ -8,18 +8,18 @@
 #include "common/debug.h"
 #include "common/errno.h"
 #include "include/scope_guard.h"
-#include "os/tablestore/admin.h"
-#include "os/tablestore/data_cache.h"
+#include "os/tablestore/operate/admin.h"
+#include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/keys.h"
-#include "os/tablestore/nid_allocator.h"
-#include "os/tablestore/object_data.h"
-#include "os/tablestore/perf.h"
-#include "os/tablestore/pool_totals.h"
-#include "os/tablestore/shared_slots.h"
-#include "os/tablestore/space_gate.h"
+#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/object/nid_allocator.h"
+#include "os/tablestore/object/object_data.h"
+#include "os/tablestore/home/perf.h"
+#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/space/space_gate.h"
 #include "os/tablestore/stepping.h"
-#include "os/tablestore/store_meta.h"
+#include "os/tablestore/home/store_meta.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -302,8 +302,8 @@ int TableStore::open_above_engine()
 {
   data_cache = std::make_unique<DataCache>(options.data_cache_bytes());
   onodes = std::make_unique<OnodeCache>(options.onode_cache_bytes() + options.data_cache_bytes());
-  shared_slots = std::make_unique<SharedSlots>(cct, *engine);
-  data = std::make_unique<ObjectData>(cct, *engine, *shared_slots, *data_cache,
+  reference_maps = std::make_unique<ReferenceMaps>(cct, *engine);
+  data = std::make_unique<ObjectData>(cct, *engine, *reference_maps, *data_cache,
                                       options.inline_max_bytes,
                                       seams.stepped ? 0 : ObjectData::read_threads_default);
   auto nid_max = NidAllocator::load(*engine);
@@ -391,7 +391,7 @@ void TableStore::close_all()
   space.reset();
   pools.reset();
   data.reset();
-  shared_slots.reset();
+  reference_maps.reset();
   onodes.reset();
   data_cache.reset();
   // A mount that failed commits nothing on top of what it could not open.
@@ -413,7 +413,7 @@ void TableStore::tick()
   onodes->resize(options.onode_cache_bytes() + data_bytes -
                  std::min(data_bytes, data_cache->bytes()));
   engine->resize_table_cache(options.table_cache_bytes());
-  shared_slots->trim();
+  reference_maps->trim();
   refresh_perf_counters();
 }
 

@@ -13,15 +13,15 @@
 #include "common/perf_counters.h"
 #include "include/uuid.h"
 #include "os/ObjectStore.h"
-#include "os/tablestore/collection.h"
-#include "os/tablestore/device_info.h"
+#include "os/tablestore/collection/collection.h"
+#include "os/tablestore/home/device_info.h"
 #include "os/tablestore/engine/engine.h"
-#include "os/tablestore/error_injection.h"
-#include "os/tablestore/onode_cache.h"
-#include "os/tablestore/options.h"
+#include "os/tablestore/object/error_injection.h"
+#include "os/tablestore/object/onode_cache.h"
+#include "os/tablestore/home/options.h"
 #include "os/tablestore/seams.h"
-#include "os/tablestore/store_dir.h"
-#include "os/tablestore/txn_context.h"
+#include "os/tablestore/home/store_dir.h"
+#include "os/tablestore/txn/txn_context.h"
 
 namespace tablestore {
 class AdminCommands;
@@ -29,7 +29,7 @@ class DataCache;
 class NidAllocator;
 class ObjectData;
 class PoolTotals;
-class SharedSlots;
+class ReferenceMaps;
 class SpaceGate;
 class StoreStepper;
 class TxnBuilder;
@@ -258,7 +258,7 @@ class TableStore : public ObjectStore, private tablestore::TxnListener {
   std::unique_ptr<tablestore::Engine> engine;
   std::unique_ptr<tablestore::DataCache> data_cache;
   std::unique_ptr<tablestore::OnodeCache> onodes;
-  std::unique_ptr<tablestore::SharedSlots> shared_slots;
+  std::unique_ptr<tablestore::ReferenceMaps> reference_maps;
   std::unique_ptr<tablestore::ObjectData> data;
   std::unique_ptr<tablestore::NidAllocator> nids;
   std::unique_ptr<tablestore::PoolTotals> pools;

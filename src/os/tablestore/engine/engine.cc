@@ -374,7 +374,7 @@ void Engine::resize_table_cache(uint64_t bytes) { impl_->table->resize_cache(byt
 
 SpaceUsage Engine::space() {
   SpaceUsage u;
-  u.data_bytes = impl_->containers->allocator().usage().durable_blocks * block_bytes;
+  u.data_bytes = impl_->containers->allocator().usage().owned_blocks * block_bytes;
   u.container_bytes = impl_->containers->file_bytes();
   u.table_bytes = impl_->table->file_bytes();
   u.log_bytes = impl_->log->capacity_bytes();
@@ -396,7 +396,7 @@ std::string Engine::store_uuid() const {
 std::map<uint32_t, BlockBitmap> Engine::owned_blocks() {
   std::map<uint32_t, BlockBitmap> owned;
   for (uint32_t container : impl_->containers->allocator().containers())
-    if (auto bitmap = impl_->containers->allocator().durable_bitmap(container))
+    if (auto bitmap = impl_->containers->allocator().owned_bitmap(container))
       owned.emplace(container, std::move(*bitmap));
   return owned;
 }

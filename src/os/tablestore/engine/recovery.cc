@@ -189,7 +189,7 @@ Status Recovery::replay() {
   Allocator& allocator = parts_.containers.allocator();
   for (const LogGroup& group : groups_) {
     for (const LogRecord& record : group.records) {
-      for (const LoggedWrite& w : record.writes) allocator.mark_durable(w.extent);
+      for (const LoggedWrite& w : record.writes) allocator.mark_owned(w.extent);
       for (const Extent& e : record.frees) allocator.mark_freed(e);
     }
     ++parts_.counters.recovered_groups;

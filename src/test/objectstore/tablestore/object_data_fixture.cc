@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "global/global_context.h"
-#include "os/tablestore/keys.h"
+#include "os/tablestore/rows/keys.h"
 
 namespace tablestore {
 
@@ -58,7 +58,7 @@ void ObjectDataFixture::TearDown()
 void ObjectDataFixture::open_layers()
 {
   cache = std::make_unique<DataCache>(16 << 20);
-  shared = std::make_unique<SharedSlots>(g_ceph_context, *engine);
+  shared = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
   data = std::make_unique<ObjectData>(g_ceph_context, *engine, *shared, *cache, inline_max);
 }
 
@@ -135,7 +135,7 @@ void ObjectDataFixture::submit(std::shared_ptr<TxnContext> txc)
     txc->put(Family::object, o->key, o->encode());
     o->dirty = false;
   }
-  for (const auto& slot : txc->dirty_slots) {
+  for (const auto& slot : txc->dirty_reference_maps) {
     shared->write_out(*txc, *slot);
   }
   for (const auto& [p, delta] : txc->pool_deltas) {
@@ -212,8 +212,8 @@ std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
   std::vector<MappedExtent> all;
   const OnodeRef o = object(name);
   EXPECT_EQ(0, data->load_all(o));
-  for (const auto& [index, segment] : o->segments) {
-    all.insert(all.end(), segment.extents.begin(), segment.extents.end());
+  for (const auto& [index, shard] : o->shards) {
+    all.insert(all.end(), shard.extents.begin(), shard.extents.end());
   }
   return all;
 }
@@ -221,9 +221,9 @@ std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
 uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
 {
   uint64_t bytes = 0;
-  for (const auto& [index, segment] : o.segments) {
-    for (const MappedExtent& e : segment.extents) {
-      const uint64_t start = index * segment_span_bytes + e.logical_block * block_bytes;
+  for (const auto& [index, shard] : o.shards) {
+    for (const MappedExtent& e : shard.extents) {
+      const uint64_t start = index * shard_span_bytes + e.logical_block * block_bytes;
       bytes += std::min(o.size, start + e.physical.length_bytes()) - start;
     }
   }
@@ -255,10 +255,10 @@ void ObjectDataFixture::check_ownership()
     expected[PoolStats::stored_bytes] += o->inline_data ? o->size : mapped_bytes(*o);
     expected[PoolStats::inline_bytes] += o->inline_data ? o->size : 0;
   }
-  const auto [first, last] = shared_slots_range();
+  const auto [first, last] = reference_maps_range();
   const auto p = engine->iterate(Family::super, first, last);
   for (p->seek_to_first(); p->valid(); p->next()) {
-    SharedSlot slot;
+    ReferenceMap slot;
     ASSERT_TRUE(decode_shared_slot_key(p->key(), &slot.container, &slot.first_block));
     slot.decode(p->value());
     for (const auto& [block, run] : slot.runs) {

@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
-#include "os/tablestore/data_cache.h"
-#include "os/tablestore/object_data.h"
-#include "os/tablestore/shared_slots.h"
+#include "os/tablestore/object/data_cache.h"
+#include "os/tablestore/object/object_data.h"
+#include "os/tablestore/object/reference_maps.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
@@ -67,7 +67,7 @@ class ObjectDataFixture : public EngineFixture {
   uint64_t next_nid = 1;
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
-  std::unique_ptr<SharedSlots> shared;
+  std::unique_ptr<ReferenceMaps> shared;
   std::unique_ptr<ObjectData> data;
 };
 

@@ -221,6 +221,6 @@ TEST_F(StoreCrash, AcknowledgedWritesSurviveKillsWithATinyLog)
 {
   if (!is_tablestore())
     GTEST_SKIP() << "has none of the options that this is about";
-  // A small memtable: checkpoints and recycled segments all the time.
+  // A small memtable: checkpoints and recycled shards all the time.
   rounds(4, {"--tablestore-table-memtable-size=1M", "--tablestore-throttle-ops=8"});
 }

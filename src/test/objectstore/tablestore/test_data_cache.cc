@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/tablestore/data_cache.h"
+#include "os/tablestore/object/data_cache.h"
 
 using namespace tablestore;
 using ceph::bufferlist;

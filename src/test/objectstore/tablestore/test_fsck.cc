@@ -8,9 +8,9 @@
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/keys.h"
-#include "os/tablestore/shared_slots.h"
-#include "os/tablestore/txn_context.h"
+#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/txn/txn_context.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore;
@@ -106,7 +106,7 @@ class StoreFsck : public StoreFixture {
 TEST_F(StoreFsck, RowsThatBelongToNothingAreErased)
 {
   damage_rows([&](Txn& txn) {
-    txn.put(Family::object, segment_key(unused_nid, 3), "extents");
+    txn.put(Family::object, shard_key(unused_nid, 3), "extents");
     txn.put(Family::data, inline_key(unused_nid), "data");
     for (int i = 0; i < 10; ++i)
       txn.put(Family::omap, omap_key(omap_prefix(1, unused_nid), std::to_string(i)), "value");
@@ -115,7 +115,7 @@ TEST_F(StoreFsck, RowsThatBelongToNothingAreErased)
   expect_repairable();
   damage([&](Engine& engine) {
     std::string value;
-    EXPECT_FALSE(*engine.get(Family::object, segment_key(unused_nid, 3), &value));
+    EXPECT_FALSE(*engine.get(Family::object, shard_key(unused_nid, 3), &value));
     EXPECT_FALSE(*engine.get(Family::data, inline_key(unused_nid), &value));
     EXPECT_FALSE(*engine.get(Family::omap, omap_key(omap_prefix(1, unused_nid), "7"), &value));
   });
@@ -164,12 +164,12 @@ TEST_F(StoreFsck, SharedReferencesAreCountedAnew)
   t.clone(ch->cid, large, copy);
   commit(ch, std::move(t));
   damage([](Engine& engine) {
-    const auto [first, last] = shared_slots_range();
+    const auto [first, last] = reference_maps_range();
     auto txn = std::make_shared<Txn>();
     auto it = engine.iterate(Family::super, first, last);
     it->seek(first);
     ASSERT_TRUE(it->valid());
-    SharedSlot slot;
+    ReferenceMap slot;
     slot.decode(it->value());
     for (auto& [block, run] : slot.runs)
       ++run.references;
@@ -223,7 +223,7 @@ TEST_F(StoreFsck, RepairFreesNothingWhileAnObjectCannotBeRead)
   });
   EXPECT_GT(store->fsck(false), 0);
   EXPECT_GT(store->repair(false), 0);
-  // Its segments and blocks are all still there.
+  // Its shards and blocks are all still there.
   damage_rows([&](Txn& txn) { txn.put(Family::object, onode_key(large), good); });
   EXPECT_EQ(0, store->fsck(true));
   expect_objects_whole();

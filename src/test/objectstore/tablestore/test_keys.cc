@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/pretty_binary.h"
-#include "os/tablestore/keys.h"
+#include "os/tablestore/rows/keys.h"
 
 using namespace tablestore;
 
@@ -172,7 +172,7 @@ TEST(TableStoreKeys, DamagedOnodeKeysAreRefused)
   }
   EXPECT_FALSE(decode_onode_key(key + "x", &ignored));
   EXPECT_FALSE(decode_onode_key("x" + key.substr(1), &ignored));
-  EXPECT_FALSE(decode_onode_key(segment_key(1, 2), &ignored));
+  EXPECT_FALSE(decode_onode_key(shard_key(1, 2), &ignored));
 }
 
 TEST(TableStoreKeys, CollectionRangeHoldsItsObjectsOnly)
@@ -226,12 +226,12 @@ TEST(TableStoreKeys, OtherKeysDecodeToTheirParts)
   uint64_t nid;
   uint32_t a, b;
   int64_t pool;
-  ASSERT_TRUE(decode_segment_key(segment_key(0x0102030405060708, 9), &nid, &a));
+  ASSERT_TRUE(decode_shard_key(shard_key(0x0102030405060708, 9), &nid, &a));
   EXPECT_EQ(0x0102030405060708u, nid);
   EXPECT_EQ(9u, a);
   ASSERT_TRUE(decode_inline_key(inline_key(77), &nid));
   EXPECT_EQ(77u, nid);
-  ASSERT_TRUE(decode_shared_slot_key(shared_slot_key(3, 0xfffffff0), &a, &b));
+  ASSERT_TRUE(decode_shared_slot_key(reference_map_key(3, 0xfffffff0), &a, &b));
   EXPECT_EQ(3u, a);
   EXPECT_EQ(0xfffffff0u, b);
   for (int64_t p : {std::numeric_limits<int64_t>::min(), int64_t(-3), int64_t(0), int64_t(9)}) {

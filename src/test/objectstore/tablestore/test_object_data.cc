@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "include/rados.h"
-#include "os/tablestore/keys.h"
+#include "os/tablestore/rows/keys.h"
 #include "test/objectstore/tablestore/object_data_fixture.h"
 
 namespace tablestore {
@@ -147,7 +147,7 @@ TEST_F(ObjectDataTest, LargeWriteFromScatteredMemory)
   check_ownership();
 }
 
-TEST_F(ObjectDataTest, SmallOverwriteOfALargeObjectRewritesOneSegment)
+TEST_F(ObjectDataTest, SmallOverwriteOfALargeObjectRewritesOneShard)
 {
   write("a", 0, pattern(4 << 20, 1));
   auto txc = begin();
@@ -160,15 +160,15 @@ TEST_F(ObjectDataTest, SmallOverwriteOfALargeObjectRewritesOneSegment)
   submit(txc);
   evict("a");
   EXPECT_EQ(pattern(4096, 2), read("a", 1 << 20, 4096));
-  EXPECT_EQ(1u, object("a")->segments.size());
+  EXPECT_EQ(1u, object("a")->shards.size());
 }
 
-TEST_F(ObjectDataTest, FirstSegmentMovesBetweenOnodeAndRow)
+TEST_F(ObjectDataTest, FirstShardMovesBetweenOnodeAndRow)
 {
   const std::string bytes = pattern(100 << 10, 1);
   write("a", 0, bytes);
   engine->drain();
-  const std::string key = segment_key(object("a")->nid, 0);
+  const std::string key = shard_key(object("a")->nid, 0);
   EXPECT_FALSE(get(Family::object, key).has_value());
   truncate("a", 300 << 10);
   evict("a");
@@ -191,7 +191,7 @@ TEST_F(ObjectDataTest, RemoveLeavesNoRows)
   remove("inline");
   remove("blocks");
   engine->drain();
-  EXPECT_EQ(0u, rows(Family::object, all_segments_range()));
+  EXPECT_EQ(0u, rows(Family::object, all_shards_range()));
   EXPECT_EQ(0u, rows(Family::data, {}));
   EXPECT_EQ(PoolStats().values, totals.values);
   check_ownership();
@@ -218,7 +218,7 @@ TEST_F(ObjectDataTest, CloneSharesAllBlocks)
   remove("b");
   check_ownership();
   EXPECT_EQ(0, totals[PoolStats::allocated_bytes]);
-  EXPECT_EQ(0u, rows(Family::super, shared_slots_range()));
+  EXPECT_EQ(0u, rows(Family::super, reference_maps_range()));
 }
 
 TEST_F(ObjectDataTest, CloneOfACloneCountsOwners)
@@ -381,12 +381,12 @@ TEST_F(ObjectDataTest, DamagedBlockIsAnErrorAndTheOthersAreNot)
   check_ownership();
 }
 
-TEST_F(ObjectDataTest, DamagedSegmentIsAnErrorUntilItIsReplaced)
+TEST_F(ObjectDataTest, DamagedShardIsAnErrorUntilItIsReplaced)
 {
   write("a", 0, pattern(1 << 20, 1));
   engine->drain();
   auto damaging = std::make_shared<TxnContext>();
-  damaging->put(Family::object, segment_key(object("a")->nid, 1), "not a segment");
+  damaging->put(Family::object, shard_key(object("a")->nid, 1), "not a shard");
   engine->submit(damaging);
   evict("a");
   ceph::buffer::list out;
@@ -409,12 +409,12 @@ TEST_F(ObjectDataTest, DamagedObjectCanBeRemoved)
   write("a", 0, pattern(1 << 20, 1));
   engine->drain();
   auto damaging = std::make_shared<TxnContext>();
-  damaging->erase(Family::object, segment_key(object("a")->nid, 2));
+  damaging->erase(Family::object, shard_key(object("a")->nid, 2));
   engine->submit(damaging);
   evict("a");
   remove("a");
   engine->drain();
-  EXPECT_EQ(0u, rows(Family::object, all_segments_range()));
+  EXPECT_EQ(0u, rows(Family::object, all_shards_range()));
   // what the missing row referred to
   EXPECT_EQ(256 << 10, totals[PoolStats::allocated_bytes]);
 }
@@ -435,11 +435,11 @@ TEST_F(ObjectDataTest, DamagedInlineDataIsAnError)
 
 namespace {
 
-/// Offsets and lengths near where things meet: blocks, segments, the inline limit.
+/// Offsets and lengths near where things meet: blocks, shards, the inline limit.
 uint64_t interesting(std::mt19937& random, uint64_t max)
 {
-  static const uint64_t marks[] = {0,     4096, 8192, 65536, segment_span_bytes,
-                                   2 * segment_span_bytes};
+  static const uint64_t marks[] = {0,     4096, 8192, 65536, shard_span_bytes,
+                                   2 * shard_span_bytes};
   uint64_t x;
   switch (random() % 4) {
   case 0:

@@ -1,16 +1,16 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 
-// Rows of onodes, segments and shared slots: they come back as they were, and damage is noticed.
+// Rows of onodes, shards and shared slots: they come back as they were, and damage is noticed.
 
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "common/error_code.h"
-#include "os/tablestore/onode.h"
-#include "os/tablestore/row_codec.h"
-#include "os/tablestore/shared_slots.h"
+#include "os/tablestore/object/onode.h"
+#include "os/tablestore/rows/row_codec.h"
+#include "os/tablestore/object/reference_maps.h"
 
 using namespace tablestore;
 using ceph::bufferlist;
@@ -28,26 +28,26 @@ MappedExtent extent(uint32_t logical_block, uint32_t blocks, uint32_t container,
   return e;
 }
 
-Segment example_segment()
+ExtentShard example_shard()
 {
-  Segment s;
+  ExtentShard s;
   s.insert(extent(0, 1, 0, 0));
   s.insert(extent(2, 16, 7, 1024));
   MappedExtent shared = extent(18, 46, 0xffffffff, 0xfffff000);
   shared.shared = true;
-  shared.slot_block = 0xffffef00;
+  shared.map_block = 0xffffef00;
   s.insert(shared);
   return s;
 }
 
-void expect_equal(const Segment& a, const Segment& b)
+void expect_equal(const ExtentShard& a, const ExtentShard& b)
 {
   ASSERT_EQ(a.extents.size(), b.extents.size());
   for (size_t i = 0; i < a.extents.size(); ++i) {
     EXPECT_EQ(a.extents[i].logical_block, b.extents[i].logical_block);
     EXPECT_EQ(a.extents[i].physical, b.extents[i].physical);
     EXPECT_EQ(a.extents[i].shared, b.extents[i].shared);
-    EXPECT_EQ(a.extents[i].slot_block, b.extents[i].slot_block);
+    EXPECT_EQ(a.extents[i].map_block, b.extents[i].map_block);
     EXPECT_EQ(a.extents[i].checksums, b.extents[i].checksums);
   }
 }
@@ -77,7 +77,7 @@ void expect_equal(const Onode& a, const Onode& b)
   EXPECT_EQ(a.alloc_hint_flags, b.alloc_hint_flags);
   EXPECT_EQ(a.expected_object_size, b.expected_object_size);
   EXPECT_EQ(a.expected_write_size, b.expected_write_size);
-  EXPECT_EQ(a.segments_present, b.segments_present);
+  EXPECT_EQ(a.shards_present, b.shards_present);
   ASSERT_EQ(a.attrs.size(), b.attrs.size());
   for (auto p = a.attrs.begin(), q = b.attrs.begin(); p != a.attrs.end(); ++p, ++q) {
     EXPECT_EQ(p->first, q->first);
@@ -109,41 +109,41 @@ bufferlist to_bl(const std::string& s)
 
 }  // namespace
 
-TEST(TableStoreSegment, ComesBackAsItWas)
+TEST(TableStoreShard, ComesBackAsItWas)
 {
-  const Segment s = example_segment();
+  const ExtentShard s = example_shard();
   bufferlist bl = to_bl(s.encode());
   bl.append("what follows");
-  Segment decoded;
+  ExtentShard decoded;
   auto p = bl.cbegin();
   decoded.decode(p);
   expect_equal(s, decoded);
   EXPECT_EQ(12u, p.get_remaining());
 }
 
-TEST(TableStoreSegment, DamageIsNoticed)
+TEST(TableStoreShard, DamageIsNoticed)
 {
-  Segment s;
+  ExtentShard s;
   s.insert(extent(3, 2, 1, 200));
   MappedExtent e = extent(6, 1, 2, 300);
   e.shared = true;
-  e.slot_block = 299;
+  e.map_block = 299;
   s.insert(e);
   expect_damage_noticed(s.encode(), [](const std::string& row) {
     const bufferlist damaged = to_bl(row);
-    Segment ignored;
+    ExtentShard ignored;
     auto p = damaged.cbegin();
     ignored.decode(p);
   });
 }
 
-TEST(TableStoreSegment, ASharedSlotIsNoFartherThanASlotIsLarge)
+TEST(TableStoreShard, ASharedSlotIsNoFartherThanASlotIsLarge)
 {
   for (const uint32_t distance : {0u, largest_slot_blocks - 2, largest_slot_blocks - 1}) {
     MappedExtent e = extent(6, 2, 2, 5000);
     e.shared = true;
-    e.slot_block = 5000 - distance;
-    Segment s, decoded;
+    e.map_block = 5000 - distance;
+    ExtentShard s, decoded;
     s.insert(e);
     const bufferlist bl = to_bl(s.encode());
     auto p = bl.cbegin();
@@ -156,17 +156,17 @@ TEST(TableStoreSegment, ASharedSlotIsNoFartherThanASlotIsLarge)
   }
 }
 
-TEST(TableStoreSegment, PunchKeepsWhatIsOutside)
+TEST(TableStoreShard, PunchKeepsWhatIsOutside)
 {
   // against one number per block: the physical block that it is mapped to
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
-    Segment s;
-    std::vector<uint32_t> model(segment_span_blocks, 0);
+    ExtentShard s;
+    std::vector<uint32_t> model(shard_span_blocks, 0);
     uint32_t next_physical = 1;
     for (int step = 0; step < 30; ++step) {
-      const uint32_t first = random() % segment_span_blocks;
-      const uint32_t end = first + 1 + random() % (segment_span_blocks - first);
+      const uint32_t first = random() % shard_span_blocks;
+      const uint32_t end = first + 1 + random() % (shard_span_blocks - first);
       std::vector<MappedExtent> removed;
       s.punch(first, end, &removed);
       uint32_t unmapped = 0;
@@ -188,7 +188,7 @@ TEST(TableStoreSegment, PunchKeepsWhatIsOutside)
           model[b] = next_physical++;
         }
       }
-      std::vector<uint32_t> mapped(segment_span_blocks, 0);
+      std::vector<uint32_t> mapped(shard_span_blocks, 0);
       for (const MappedExtent& e : s.extents) {
         for (uint32_t i = 0; i < e.physical.blocks; ++i) {
           mapped[e.logical_block + i] = e.physical.block + i;
@@ -203,11 +203,11 @@ TEST(TableStoreOnode, ComesBackAsItWas)
 {
   Onode o, decoded;
   fill(o, object_bytes_max);
-  o.set_segment_present(0, true);
-  o.set_segment_present(19, true);
+  o.set_shard_present(0, true);
+  o.set_shard_present(19, true);
   decoded.decode(o.encode());
   expect_equal(o, decoded);
-  EXPECT_TRUE(decoded.segments.empty());
+  EXPECT_TRUE(decoded.shards.empty());
 
   Onode empty, decoded_empty;
   decoded_empty.decode(empty.encode());
@@ -225,22 +225,22 @@ TEST(TableStoreOnode, InlineDataHasItsChecksumInTheOnode)
   EXPECT_TRUE(decoded.inline_has_row);
 }
 
-TEST(TableStoreOnode, EmbedsTheOnlySegmentOfASmallObject)
+TEST(TableStoreOnode, EmbedsTheOnlyShardOfASmallObject)
 {
   Onode o, decoded;
-  fill(o, segment_span_bytes);
-  o.set_segment_present(0, true);
-  o.segments[0] = example_segment();
+  fill(o, shard_span_bytes);
+  o.set_shard_present(0, true);
+  o.shards[0] = example_shard();
   decoded.decode(o.encode());
   expect_equal(o, decoded);
-  ASSERT_EQ(1u, decoded.segments.count(0));
-  expect_equal(o.segments[0], decoded.segments[0]);
-  EXPECT_FALSE(decoded.segments[0].has_row);
+  ASSERT_EQ(1u, decoded.shards.count(0));
+  expect_equal(o.shards[0], decoded.shards[0]);
+  EXPECT_FALSE(decoded.shards[0].has_row);
 
-  o.size = segment_span_bytes + 1;
+  o.size = shard_span_bytes + 1;
   Onode larger;
   larger.decode(o.encode());
-  EXPECT_TRUE(larger.segments.empty());
+  EXPECT_TRUE(larger.shards.empty());
 }
 
 TEST(TableStoreOnode, KeepsOneCopyOfItsRow)
@@ -261,8 +261,8 @@ TEST(TableStoreOnode, DamageIsNoticed)
 {
   Onode o;
   fill(o, 5000);
-  o.set_segment_present(0, true);
-  o.segments[0].insert(extent(0, 2, 1, 2));
+  o.set_shard_present(0, true);
+  o.shards[0].insert(extent(0, 2, 1, 2));
   expect_damage_noticed(o.encode(), [](const std::string& row) {
     Onode ignored;
     ignored.decode(row);
@@ -277,12 +277,12 @@ TEST(TableStoreOnode, OneThatContradictsItselfIsDamage)
     EXPECT_THROW(ignored.decode(o.encode()), ceph::buffer::error);
   };
   Onode o, ignored;
-  fill(o, 5 * segment_span_bytes);
-  o.set_segment_present(4, true);
+  fill(o, 5 * shard_span_bytes);
+  o.set_shard_present(4, true);
   ignored.decode(o.encode());
-  o.segments_present.push_back(false);
+  o.shards_present.push_back(false);
   refused(o);
-  o.segments_present.back() = true;
+  o.shards_present.back() = true;
   refused(o);
 
   Onode too_large;
@@ -293,21 +293,21 @@ TEST(TableStoreOnode, OneThatContradictsItselfIsDamage)
   in_line.size = 1 << 20;
   in_line.inline_data = true;
   ignored.decode(in_line.encode());
-  in_line.set_segment_present(0, true);
+  in_line.set_shard_present(0, true);
   refused(in_line);
 }
 
-TEST(TableStoreOnode, PresentSegmentsEndAtTheLastOne)
+TEST(TableStoreOnode, PresentShardsEndAtTheLastOne)
 {
   Onode o;
-  o.set_segment_present(3, true);
-  o.set_segment_present(1, true);
-  EXPECT_EQ(4u, o.segments_present.size());
-  o.set_segment_present(3, false);
-  EXPECT_EQ(2u, o.segments_present.size());
-  o.set_segment_present(7, false);
-  o.set_segment_present(1, false);
-  EXPECT_TRUE(o.segments_present.empty());
+  o.set_shard_present(3, true);
+  o.set_shard_present(1, true);
+  EXPECT_EQ(4u, o.shards_present.size());
+  o.set_shard_present(3, false);
+  EXPECT_EQ(2u, o.shards_present.size());
+  o.set_shard_present(7, false);
+  o.set_shard_present(1, false);
+  EXPECT_TRUE(o.shards_present.empty());
 }
 
 TEST(TableStoreRowCodec, ReadsWhatANewerCompatibleVersionAppended)
@@ -354,7 +354,7 @@ TEST(TableStoreRowCodec, IntegersComeBackAsTheyWere)
 namespace {
 
 /// Blocks 100 to 116 of container 2, with one reference.
-struct ExampleSlot : SharedSlot {
+struct ExampleSlot : ReferenceMap {
   ExampleSlot()
   {
     container = 2;
@@ -429,7 +429,7 @@ TEST(TableStoreSharedSlot, CountsReferencesLikeOneNumberPerBlock)
         }
       }
       if (!slot.runs.empty()) {
-        SharedSlot decoded;
+        ReferenceMap decoded;
         decoded.container = 2;
         decoded.first_block = 100;
         decoded.decode(slot.encode());
@@ -445,7 +445,7 @@ TEST(TableStoreSharedSlot, CountsReferencesLikeOneNumberPerBlock)
 // With a right checksum, as a faulty writer would leave it: fsck counts references block by block.
 TEST(TableStoreSharedSlot, OneThatIsNoSlotIsDamage)
 {
-  auto decodes = [](const std::map<uint32_t, SharedSlot::Run>& runs) {
+  auto decodes = [](const std::map<uint32_t, ReferenceMap::Run>& runs) {
     ExampleSlot slot, decoded;
     slot.runs = runs;
     try {

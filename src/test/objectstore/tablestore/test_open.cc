@@ -8,7 +8,7 @@
 #include "common/config.h"
 #include "common/perf_counters.h"
 #include "global/global_context.h"
-#include "os/tablestore/device_info.h"
+#include "os/tablestore/home/device_info.h"
 #include "test/objectstore/tablestore/child_program.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/tablestore/read_helpers.h"
+#include "os/tablestore/object/read_helpers.h"
 
 using tablestore::ReadHelpers;
 

@@ -45,7 +45,7 @@ class StoreReadYourWrites : public StoreFixture {
 
 TEST_F(StoreReadYourWrites, DataIsReadBeforeItIsDurable)
 {
-  // Sizes around everything: the table's limit, blocks, extents of a whole segment.
+  // Sizes around everything: the table's limit, blocks, extents of a whole shard.
   const uint64_t sizes[] = {1, 100, 2047, 2048, 2049, 4095, 4096, 4097, 65536, 300000, MiB + 5};
   for (int round = 0; round < 6; ++round) {
     for (uint64_t size : sizes) {

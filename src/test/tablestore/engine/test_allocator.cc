@@ -49,7 +49,7 @@ class AllocatorTest : public testing::Test {
     return extents;
   }
   void own(const std::vector<Extent>& extents) {
-    for (const Extent& extent : extents) allocator.mark_durable(extent);
+    for (const Extent& extent : extents) allocator.mark_owned(extent);
   }
   uint64_t free_blocks() { return allocator.usage().free_blocks; }
 
@@ -123,7 +123,7 @@ TEST_F(AllocatorTest, AReservationCanAlwaysBeTakenFromFragments) {
   uint32_t freed = 0;
   for (const Extent& extent : taken) {
     for (uint32_t b = extent.block; b < extent.end(); b += 2, ++freed) {
-      allocator.cancel({extent.container, b, 1});
+      allocator.give_back({extent.container, b, 1});
     }
   }
   const auto pieces = take(freed);
@@ -150,7 +150,7 @@ TEST_F(AllocatorTest, ReservationsNeverPromiseMoreThanIsFree) {
 TEST_F(AllocatorTest, CancelledBlocksAreFreeForEverybody) {
   start({4});
   const auto extents = take(16);
-  allocator.cancel(extents[0]);
+  allocator.give_back(extents[0]);
   EXPECT_EQ(free_blocks(), container_blocks);
   EXPECT_EQ(allocator.usage().reserved_blocks, 0u);
 }
@@ -159,10 +159,10 @@ TEST_F(AllocatorTest, AFreedBlockIsNotHandedOutBeforeItIsReleased) {
   start({10});
   const auto extents = take(container_blocks);
   own(extents);
-  EXPECT_EQ(allocator.usage().durable_blocks, container_blocks);
+  EXPECT_EQ(allocator.usage().owned_blocks, container_blocks);
   allocator.mark_freed({1, 8, 4});
   EXPECT_FALSE(allocator.reserve(1));
-  allocator.release({1, 8, 4});
+  allocator.give_back({1, 8, 4});
   EXPECT_EQ(take(4), (std::vector<Extent>{{1, 8, 4}}));
 }
 
@@ -195,7 +195,7 @@ TEST_F(AllocatorTest, AContainerIsKeptWhileItIsUsedOrPromised) {
   start({4});
   const auto extents = take(16);
   EXPECT_FALSE(allocator.remove_container(1));
-  allocator.cancel(extents[0]);
+  allocator.give_back(extents[0]);
   ASSERT_TRUE(allocator.reserve(1));
   EXPECT_FALSE(allocator.remove_container(1));
   EXPECT_EQ(allocator.idle_container({}), std::nullopt);
@@ -212,16 +212,16 @@ TEST_F(AllocatorTest, RecoveryHoldsWhatTheCheckpointAndTheLogOwn) {
   BlockBitmap checkpoint(container_blocks);
   checkpoint.set(0, 32);
   allocator.load(3, checkpoint);
-  allocator.mark_durable({3, 64, 16});
+  allocator.mark_owned({3, 64, 16});
   allocator.mark_freed({3, 0, 16});
   ASSERT_TRUE(allocator.finish_recovery().ok());
   EXPECT_EQ(free_blocks(), container_blocks - 32);
-  EXPECT_EQ(allocator.usage().durable_blocks, 32u);
-  EXPECT_TRUE(allocator.durable_bitmap(3)->all(16, 16));
-  EXPECT_TRUE(allocator.durable_bitmap(3)->all(64, 16));
+  EXPECT_EQ(allocator.usage().owned_blocks, 32u);
+  EXPECT_TRUE(allocator.owned_bitmap(3)->all(16, 16));
+  EXPECT_TRUE(allocator.owned_bitmap(3)->all(64, 16));
   auto dirty = allocator.take_dirty();
   ASSERT_EQ(dirty.size(), 1u);
-  EXPECT_EQ(dirty[0].bitmap, *allocator.durable_bitmap(3));
+  EXPECT_EQ(dirty[0].bitmap, *allocator.owned_bitmap(3));
 }
 
 TEST_F(AllocatorTest, ALoadedCheckpointIsNotDirty) {
@@ -236,10 +236,10 @@ TEST_F(AllocatorTest, AContainerThatWasEmptiedAndRemovedMayBeInTheLog) {
   BlockBitmap checkpoint(container_blocks);
   checkpoint.set(0, 2);
   allocator.load(7, checkpoint);
-  allocator.mark_durable({7, 100, 3});
+  allocator.mark_owned({7, 100, 3});
   allocator.mark_freed({7, 0, 2});
   allocator.mark_freed({7, 100, 3});
-  allocator.mark_durable({9, 5000, 1});
+  allocator.mark_owned({9, 5000, 1});
   allocator.mark_freed({9, 5000, 1});
   ASSERT_TRUE(allocator.finish_recovery().ok());
   EXPECT_TRUE(allocator.containers().empty());
@@ -251,7 +251,7 @@ TEST_F(AllocatorTest, AContainerThatWasEmptiedAndRemovedMayBeInTheLog) {
 }
 
 TEST_F(AllocatorTest, AMissingContainerThatHoldsDataIsNamed) {
-  allocator.mark_durable({7, 100, 3});
+  allocator.mark_owned({7, 100, 3});
   const Status status = allocator.finish_recovery();
   EXPECT_EQ(status.code(), EIO);
   EXPECT_NE(status.what().find("containers/*/7, 3 blocks"), std::string::npos) << status.what();
@@ -260,7 +260,7 @@ TEST_F(AllocatorTest, AMissingContainerThatHoldsDataIsNamed) {
 TEST_F(AllocatorTest, ALogThatContradictsTheCheckpointIsDamage) {
   allocator.add_container(1, 0, container_blocks, BlockBitmap(container_blocks));
   allocator.load(1, all_unwritten());
-  allocator.mark_durable({1, 9, 1});
+  allocator.mark_owned({1, 9, 1});
   const Status status = allocator.finish_recovery();
   EXPECT_EQ(status.code(), EIO);
   EXPECT_NE(status.what().find("container 1"), std::string::npos) << status.what();
@@ -268,7 +268,7 @@ TEST_F(AllocatorTest, ALogThatContradictsTheCheckpointIsDamage) {
 
 TEST_F(AllocatorTest, ABlockPastTheEndInTheLogIsDamage) {
   allocator.add_container(1, 0, container_blocks, BlockBitmap(container_blocks));
-  allocator.mark_durable({1, container_blocks - 1, 2});
+  allocator.mark_owned({1, container_blocks - 1, 2});
   EXPECT_EQ(allocator.finish_recovery().code(), EIO);
 }
 
@@ -287,7 +287,7 @@ TEST_F(AllocatorTest, ARunThatIsBeingPreparedIsNotHandedOut) {
   EXPECT_EQ(*run, (Extent{1, 0, 256}));
   EXPECT_EQ(take(1)[0].block, 256u);
   allocator.mark_written(*run);
-  allocator.end_background(*run);
+  allocator.give_back(*run);
   EXPECT_EQ(take(1)[0].block, 0u);
   EXPECT_EQ(allocator.usage().classes[0].unwritten_free_blocks, container_blocks - 257u);
 }
@@ -322,7 +322,7 @@ TEST_F(AllocatorTest, APunchedRunIsNotFreeUntilItIsRestored) {
   EXPECT_EQ(allocator.usage().punched_blocks, 512u);
   const auto all = allocator.begin_restore(std::nullopt, 4096);
   EXPECT_EQ(*all, *run);
-  allocator.end_background(*all);
+  allocator.give_back(*all);
   usage = allocator.usage();
   EXPECT_EQ(usage.free_blocks, container_blocks);
   EXPECT_EQ(usage.classes[0].unwritten_free_blocks, 512u);
@@ -364,7 +364,7 @@ TEST_F(AllocatorTest, HolesFoundAtOpenAreNotFreeUnlessOwned) {
   BlockBitmap holes(container_blocks);
   holes.set(100, 50);
   allocator.add_container(1, 4, container_blocks, all_unwritten(), holes);
-  allocator.mark_durable({1, 100, 10});
+  allocator.mark_owned({1, 100, 10});
   ASSERT_TRUE(allocator.finish_recovery().ok());
   EXPECT_EQ(free_blocks(), container_blocks - 50u);
   EXPECT_EQ(allocator.usage().punched_blocks, 40u);
@@ -372,9 +372,9 @@ TEST_F(AllocatorTest, HolesFoundAtOpenAreNotFreeUnlessOwned) {
 
 TEST_F(AllocatorTest, DemandFadesWhenOtherClassesAreCalledFor) {
   start({0, 4});
-  allocator.cancel(take(16)[0]);
+  allocator.give_back(take(16)[0]);
   EXPECT_EQ(allocator.usage().classes[4].recent_slots, 1u);
-  for (uint64_t i = 0; i < Allocator::demand_window; ++i) allocator.cancel(take(1)[0]);
+  for (uint64_t i = 0; i < Allocator::demand_window; ++i) allocator.give_back(take(1)[0]);
   EXPECT_EQ(allocator.usage().classes[4].recent_slots, 0u);
   EXPECT_GT(allocator.usage().classes[0].recent_slots, 0u);
 }
@@ -386,18 +386,18 @@ using AllocatorDeathTest = AllocatorTest;
 TEST_F(AllocatorDeathTest, BrokenRulesStopTheProcess) {
   start({0});
   EXPECT_DEATH(allocator.allocate(1, true, nullptr), "was reserved");
-  EXPECT_DEATH(allocator.release({1, 0, 1}), "was held");
-  EXPECT_DEATH(allocator.mark_durable({1, 0, 1}), "is held");
+  EXPECT_DEATH(allocator.give_back({1, 0, 1}), "was held");
+  EXPECT_DEATH(allocator.mark_owned({1, 0, 1}), "is held");
   EXPECT_DEATH(allocator.mark_freed({1, 0, 1}), "had an owner");
-  EXPECT_DEATH(allocator.mark_durable({5, 0, 1}), "container that exists");
+  EXPECT_DEATH(allocator.mark_owned({5, 0, 1}), "container that exists");
   const Extent extent = take(1)[0];
-  allocator.mark_durable(extent);
-  EXPECT_DEATH(allocator.mark_durable(extent), "one owner");
-  EXPECT_DEATH(allocator.cancel(extent), "owned by no row");
+  allocator.mark_owned(extent);
+  EXPECT_DEATH(allocator.mark_owned(extent), "one owner");
+  EXPECT_DEATH(allocator.give_back(extent), "owned by no row");
   allocator.mark_freed(extent);
   EXPECT_DEATH(allocator.mark_freed(extent), "had an owner");
-  allocator.release(extent);
-  EXPECT_DEATH(allocator.release(extent), "was held");
+  allocator.give_back(extent);
+  EXPECT_DEATH(allocator.give_back(extent), "was held");
   EXPECT_DEATH(allocator.mark_written(extent), "is held");
 }
 

@@ -121,7 +121,7 @@ class Model {
   void cancel() {
     if (held_.empty()) return;
     const Extent extent = take_random(held_);
-    allocator_->cancel(extent);
+    allocator_->give_back(extent);
     move(extent, State::held, State::free);
   }
   void commit() {
@@ -129,7 +129,7 @@ class Model {
     const Extent extent = take_random(held_);
     allocator_->mark_written(extent);
     for (Block& block : blocks(extent)) block.unwritten = false;
-    allocator_->mark_durable(extent);
+    allocator_->mark_owned(extent);
     move(extent, State::held, State::durable);
     durable_.push_back(extent);
     log_.push_back({extent, true});
@@ -146,7 +146,7 @@ class Model {
   void release() {
     if (freed_.empty()) return;
     const Extent extent = take_random(freed_);
-    allocator_->release(extent);
+    allocator_->give_back(extent);
     move(extent, State::freed, State::free);
   }
   void prepare() {
@@ -159,7 +159,7 @@ class Model {
       allocator_->mark_written(*run);
       for (Block& block : blocks(*run)) block.unwritten = false;
     }
-    allocator_->end_background(*run);
+    allocator_->give_back(*run);
     move(*run, State::background, State::free);
   }
   void punch() {
@@ -181,7 +181,7 @@ class Model {
     if (!run) return;
     move(*run, State::punched, State::background);
     if (random_() % 4) {
-      allocator_->end_background(*run);
+      allocator_->give_back(*run);
       move(*run, State::background, State::free);
     } else {
       allocator_->end_punch(*run);
@@ -239,7 +239,7 @@ class Model {
     freed_.clear();
     for (const auto& [id, bitmap] : rows_) allocator_->load(id, bitmap);
     for (const Logged& entry : log_) {
-      entry.owned ? allocator_->mark_durable(entry.extent) : allocator_->mark_freed(entry.extent);
+      entry.owned ? allocator_->mark_owned(entry.extent) : allocator_->mark_freed(entry.extent);
     }
     const Status status = allocator_->finish_recovery();
     ASSERT_TRUE(status.ok()) << status.what();
@@ -260,7 +260,7 @@ class Model {
         durable += block.state == State::durable;
       }
       if (random_() % 256) continue;
-      const auto bitmap = allocator_->durable_bitmap(id);
+      const auto bitmap = allocator_->owned_bitmap(id);
       for (uint32_t b = 0; b < container_blocks; ++b) {
         ASSERT_EQ(bitmap->test(b), container.blocks[b].state == State::durable);
       }
@@ -275,7 +275,7 @@ class Model {
     }
     ASSERT_EQ(usage.free_blocks, count(State::free));
     ASSERT_EQ(usage.punched_blocks, count(State::punched));
-    ASSERT_EQ(usage.durable_blocks, durable);
+    ASSERT_EQ(usage.owned_blocks, durable);
     ASSERT_EQ(usage.reserved_blocks, 0u);
   }
 
@@ -328,7 +328,7 @@ TEST(AllocatorSearch, AFreeSlotIsAlwaysFound) {
       std::swap(held[random() % held.size()], held.back());
       Extent& extent = held.back();
       const uint32_t part = 1 + random() % extent.blocks;
-      allocator.release({extent.container, extent.block, part});
+      allocator.give_back({extent.container, extent.block, part});
       mark({extent.container, extent.block, part}, false);
       extent.block += part;
       extent.blocks -= part;
@@ -360,7 +360,7 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
             ASSERT_EQ(owners[extent.container][b].exchange(1), 0);
           }
           if (allocator.is_unwritten(extent)) allocator.mark_written(extent);
-          allocator.mark_durable(extent);
+          allocator.mark_owned(extent);
           mine.push_back(extent);
         }
       } else if (!mine.empty()) {
@@ -369,13 +369,13 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
         mine.pop_back();
         allocator.mark_freed(extent);
         for (uint32_t b = extent.block; b < extent.end(); ++b) owners[extent.container][b] = 0;
-        allocator.release(extent);
+        allocator.give_back(extent);
       }
     }
     for (const Extent& extent : mine) {
       allocator.mark_freed(extent);
       for (uint32_t b = extent.block; b < extent.end(); ++b) owners[extent.container][b] = 0;
-      allocator.release(extent);
+      allocator.give_back(extent);
     }
   };
   std::atomic<bool> stop{false};
@@ -388,10 +388,10 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
         }
         allocator.mark_written(*run);
         for (uint32_t b = run->block; b < run->end(); ++b) owners[run->container][b] = 0;
-        allocator.end_background(*run);
+        allocator.give_back(*run);
       }
       if (auto run = allocator.begin_punch({}, 32, 64)) allocator.end_punch(*run);
-      if (auto run = allocator.begin_restore(std::nullopt, 128)) allocator.end_background(*run);
+      if (auto run = allocator.begin_restore(std::nullopt, 128)) allocator.give_back(*run);
       allocator.take_dirty();
     }
   });
@@ -402,7 +402,7 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
   background.join();
   const AllocatorUsage usage = allocator.usage();
   EXPECT_EQ(usage.free_blocks + usage.punched_blocks, 8 * container_blocks);
-  EXPECT_EQ(usage.durable_blocks, 0u);
+  EXPECT_EQ(usage.owned_blocks, 0u);
   EXPECT_EQ(usage.reserved_blocks, 0u);
 }
 

@@ -38,7 +38,7 @@ class ContainersTest : public testing::Test {
     containers = nullptr;
     containers = std::make_unique<Containers>(*disk, options, counters);
     if (Status s = containers->open(); !s.ok()) return s;
-    for (const Extent& extent : owned) containers->allocator().mark_durable(extent);
+    for (const Extent& extent : owned) containers->allocator().mark_owned(extent);
     return containers->allocator().finish_recovery();
   }
   void open_empty() {
@@ -55,13 +55,13 @@ class ContainersTest : public testing::Test {
   void own(const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
       containers->allocator().mark_written(extent);
-      containers->allocator().mark_durable(extent);
+      containers->allocator().mark_owned(extent);
     }
   }
   void give_up(const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
       containers->allocator().mark_freed(extent);
-      containers->allocator().release(extent);
+      containers->allocator().give_back(extent);
     }
   }
   void write(const Extent& extent, char fill) {
@@ -162,7 +162,7 @@ TEST_F(ContainersTest, WhatWasWrittenIsReadBackAlsoAfterAReopen) {
   ASSERT_TRUE(containers->read(part, memory.span()).ok());
   EXPECT_EQ(memory.data()[0], std::byte('x'));
   EXPECT_EQ(memory.data()[8191], std::byte('x'));
-  EXPECT_EQ(usage().durable_blocks, 16u);
+  EXPECT_EQ(usage().owned_blocks, 16u);
   EXPECT_FALSE(containers->allocator().is_unwritten(extents[0]));
   EXPECT_EQ(usage().classes[4].unwritten_free_blocks, 1024u - 16u);
 }
@@ -494,7 +494,7 @@ TEST_F(ContainersTest, AContainerInUseIsNotQuiet) {
     const Extent extent = take(4 * mib)[0];
     if (i) { EXPECT_EQ(extent.container, used); }
     used = extent.container;
-    containers->allocator().cancel(extent);
+    containers->allocator().give_back(extent);
     uint64_t bytes = 0;
     ASSERT_TRUE(containers->shrink_step(&bytes).ok());
   }
@@ -613,8 +613,8 @@ TEST_F(ContainersTest, TheContainerWithTheMostWrittenBlocksIsTaken) {
   const auto a = take(4 * mib), b = take(4 * mib), c = take(4 * mib);
   own(b);
   give_up(b);
-  containers->allocator().cancel(a[0]);
-  containers->allocator().cancel(c[0]);
+  containers->allocator().give_back(a[0]);
+  containers->allocator().give_back(c[0]);
   const auto taken = containers->allocator().begin_reclass(4, true);
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->container, b[0].container);
@@ -641,7 +641,7 @@ TEST_F(ContainersTest, WhatIsHeldReservedOrPunchedKeepsItsClass) {
   EXPECT_FALSE(containers->allocator().can_reclass(4, true));
   const auto held = containers->allocate(4096);
   EXPECT_FALSE(containers->allocator().can_reclass(4, true));
-  containers->allocator().cancel(held[0]);
+  containers->allocator().give_back(held[0]);
   EXPECT_TRUE(containers->allocator().can_reclass(4, true));
 }
 
@@ -664,7 +664,7 @@ TEST_F(ContainersTest, ARequestDoesNotPassAContainerBetweenItsClassesForEver) {
   std::vector<Extent> owned;  // every second block of the other one
   for (uint32_t block = 0; block < 1024; block += 2) owned.push_back({0, block, 1});
   ASSERT_TRUE(open(owned).ok());
-  for (int i = 0; i < 20; ++i) containers->allocator().cancel(take(32 << 10)[0]);
+  for (int i = 0; i < 20; ++i) containers->allocator().give_back(take(32 << 10)[0]);
   ASSERT_EQ(counters.containers_reclassed, 1u);
   EXPECT_EQ(blocks_of(take(96 << 10)), 24u);
   EXPECT_EQ(counters.containers_reclassed, 3u);
@@ -781,7 +781,7 @@ TEST_F(ContainersTest, WritersAndStepsShareATightStore) {
   for (std::thread& writer : writers) writer.join();
   stop = true;
   steps.join();
-  EXPECT_EQ(usage().durable_blocks, 0u);
+  EXPECT_EQ(usage().owned_blocks, 0u);
   EXPECT_EQ(containers->free_bytes(), 16 * mib);
   EXPECT_TRUE(containers->reserve(16 * mib).ok());
 }

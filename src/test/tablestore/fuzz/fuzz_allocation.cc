@@ -30,16 +30,16 @@ BlockBitmap bits_of(Input& in) {
 void check(Allocator& allocator) {
   const AllocatorUsage usage = allocator.usage();
   uint64_t durable = 0;
-  for (uint32_t id : allocator.containers()) durable += allocator.durable_bitmap(id)->count();
-  require(durable == usage.durable_blocks, "owned blocks are counted");
+  for (uint32_t id : allocator.containers()) durable += allocator.owned_bitmap(id)->count();
+  require(durable == usage.owned_blocks, "owned blocks are counted");
   require(usage.free_blocks + usage.punched_blocks + durable == usage.blocks,
           "a block is free, punched or owned");
   require(allocator.reserve(usage.free_blocks), "free blocks can be promised");
   uint64_t taken = 0;
   for (const Extent& e : allocator.allocate(usage.free_blocks, true, nullptr)) {
-    require(!allocator.durable_bitmap(e.container)->any(e.block, e.blocks),
+    require(!allocator.owned_bitmap(e.container)->any(e.block, e.blocks),
             "what is handed out has no owner");
-    allocator.mark_durable(e);
+    allocator.mark_owned(e);
     taken += e.blocks;
   }
   require(taken == usage.free_blocks, "all free blocks are handed out");
@@ -71,7 +71,7 @@ void run(Input in) {
         const auto row = op & 0x80
                              ? engine_rows::decode_allocation(engine_rows::allocation(container),
                                                               in.view(in.u16() % 1024))
-                             : Allocator::DurableState{container, 0, bits_of(in)};
+                             : Allocator::OwnedState{container, 0, bits_of(in)};
         if (row) allocator.load(row->container, row->bitmap);
         break;
       }
@@ -80,7 +80,7 @@ void run(Input in) {
         const uint32_t first = in.u16() % blocks;
         const Extent extent{container, first,
                             std::min<uint32_t>(in.u16() % 64 + 1, blocks - first)};
-        op % 4 == 2 ? allocator.mark_durable(extent) : allocator.mark_freed(extent);
+        op % 4 == 2 ? allocator.mark_owned(extent) : allocator.mark_freed(extent);
       }
     }
   }

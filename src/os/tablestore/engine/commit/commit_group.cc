@@ -192,7 +192,7 @@ void CommitLane::make_durable() {
     assert(txn->lsn_ == lane_durable_lsn_ + 1);    // I1, I6: no gap
     lane_durable_lsn_ = txn->lsn_;
     for (const auto& w : txn->writes_)
-      for (const Extent& e : w->slots) allocator.mark_durable(e);
+      for (const Extent& e : w->slots) allocator.mark_owned(e);
     for (const Extent& e : txn->frees_) {
       allocator.mark_freed(e);
       frees.extents.push_back(e);
@@ -225,7 +225,7 @@ void CommitLane::make_durable() {
 void CommitLane::release_frees(uint64_t watermark) {
   while (!lane_pending_frees_.empty() && lane_pending_frees_.front().last_lsn <= watermark) {
     for (const Extent& e : lane_pending_frees_.front().extents) {
-      parts_.containers.allocator().release(e);
+      parts_.containers.allocator().give_back(e);
       pending_free_blocks_ -= e.blocks;
     }
     lane_pending_frees_.pop_front();

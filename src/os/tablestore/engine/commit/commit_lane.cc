@@ -326,7 +326,7 @@ void CommitLane::finish_discards() {
   for (Txn* txn : done) {
     // What was a first touch stays "unwritten" to the allocator, which is always safe.
     for (const auto& w : txn->writes_)
-      for (const Extent& e : w->slots) parts_.containers.allocator().cancel(e);
+      for (const Extent& e : w->slots) parts_.containers.allocator().give_back(e);
   }
   std::lock_guard lock(mutex_);
   std::erase_if(discards_, [&](Txn* t) { return std::ranges::find(done, t) != done.end(); });

@@ -36,7 +36,7 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
   sums.punched_blocks += uint64_t(after.punched) - before.punched;
   usage_.free_blocks += uint64_t(after.free) - before.free;
   usage_.punched_blocks += uint64_t(after.punched) - before.punched;
-  usage_.durable_blocks += uint64_t(after.durable) - before.durable;
+  usage_.owned_blocks += uint64_t(after.owned) - before.owned;
 
   Class& index = classes_[container.slot_class()];
   if (before.order != after.order) {
@@ -88,7 +88,7 @@ bool Allocator::remove_container(uint32_t container) {
   const ContainerState& c = state(container);
   const ContainerState::Counts counts = c.counts();
   if (!c.empty() || unreserved_blocks() < counts.free) return false;
-  require(counts.durable == 0, "a durable block is held");
+  require(counts.owned == 0, "a durable block is held");
   account_gone(c);
   containers_.erase(container);
   return true;
@@ -258,25 +258,20 @@ void Allocator::give(const Extent& extent) {
   change(container, [&] { container.give(extent.block, extent.blocks); });
 }
 
-void Allocator::cancel(const Extent& extent) {
-  std::lock_guard lock(mutex_);
-  give(extent);
-}
-
-void Allocator::release(const Extent& extent) {
+void Allocator::give_back(const Extent& extent) {
   std::lock_guard lock(mutex_);
   give(extent);
 }
 
 // --- what the log says
 
-void Allocator::mark_durable(const Extent& extent) {
+void Allocator::mark_owned(const Extent& extent) {
   std::lock_guard lock(mutex_);
   if (recovering_) return replay(extent, true);
   ContainerState& container = state(extent.container);
   change(container, [&] {
     require(container.is_held(extent.block, extent.blocks), "a durable block is held");
-    require(container.set_durable(extent.block, extent.blocks), "a block has one owner");
+    require(container.set_owned(extent.block, extent.blocks), "a block has one owner");
   });
   dirty_.insert(extent.container);
 }
@@ -286,7 +281,7 @@ void Allocator::mark_freed(const Extent& extent) {
   if (recovering_) return replay(extent, false);
   ContainerState& container = state(extent.container);
   change(container, [&] {
-    require(container.clear_durable(extent.block, extent.blocks), "a freed block had an owner");
+    require(container.clear_owned(extent.block, extent.blocks), "a freed block had an owner");
   });
   dirty_.insert(extent.container);
 }
@@ -301,20 +296,20 @@ void Allocator::mark_written(const Extent& extent) {
   state(extent.container).mark_written(extent.block, extent.blocks);
 }
 
-void Allocator::load(uint32_t container, const BlockBitmap& durable) {
+void Allocator::load(uint32_t container, const BlockBitmap& owned) {
   std::lock_guard lock(mutex_);
   require(recovering_, "a checkpoint is loaded once");
   next_container_id_ = std::max(next_container_id_, container + 1);
   auto it = containers_.find(container);
   if (it == containers_.end()) {
-    missing_.insert_or_assign(container, durable);
-  } else if (it->second->blocks() == durable.blocks()) {
-    it->second->load_durable(durable);
+    missing_.insert_or_assign(container, owned);
+  } else if (it->second->blocks() == owned.blocks()) {
+    it->second->load_owned(owned);
   } else if (recovery_error_.ok()) {
     recovery_error_ = Status(EIO, "container " + std::to_string(container) + " has " +
                                       std::to_string(it->second->blocks()) +
                                       " blocks, its allocation row is of " +
-                                      std::to_string(durable.blocks()));
+                                      std::to_string(owned.blocks()));
   }
 }
 
@@ -326,8 +321,8 @@ void Allocator::replay(const Extent& extent, bool owned) {
   auto it = containers_.find(extent.container);
   if (it != containers_.end()) {
     ContainerState& c = *it->second;
-    consistent = end <= c.blocks() && (owned ? c.set_durable(extent.block, extent.blocks)
-                                             : c.clear_durable(extent.block, extent.blocks));
+    consistent = end <= c.blocks() && (owned ? c.set_owned(extent.block, extent.blocks)
+                                             : c.clear_owned(extent.block, extent.blocks));
   } else if (end <= UINT32_MAX) {
     BlockBitmap& bitmap = missing_.try_emplace(extent.container, BlockBitmap(0)).first->second;
     bitmap.grow(end);
@@ -361,21 +356,21 @@ Status Allocator::finish_recovery() {
   missing_.clear();
   recovering_ = false;
   for (auto& [id, container] : containers_) {
-    container->hold_durable();
+    container->hold_owned();
     account_new(*container);
   }
   return {};
 }
 
-std::vector<Allocator::DurableState> Allocator::take_dirty() {
+std::vector<Allocator::OwnedState> Allocator::take_dirty() {
   std::lock_guard lock(mutex_);
-  std::vector<DurableState> changed;
+  std::vector<OwnedState> changed;
   for (uint32_t id : dirty_) {
     if (auto gone = removed_.find(id); gone != removed_.end()) {
       changed.push_back({id, gone->second, BlockBitmap(0)});
     } else {
       const ContainerState& container = state(id);
-      changed.push_back({id, container.slot_class(), container.durable()});
+      changed.push_back({id, container.slot_class(), container.owned()});
     }
   }
   dirty_.clear();
@@ -383,11 +378,11 @@ std::vector<Allocator::DurableState> Allocator::take_dirty() {
   return changed;
 }
 
-std::optional<BlockBitmap> Allocator::durable_bitmap(uint32_t container) const {
+std::optional<BlockBitmap> Allocator::owned_bitmap(uint32_t container) const {
   std::lock_guard lock(mutex_);
   auto it = containers_.find(container);
   if (it == containers_.end()) return std::nullopt;
-  return it->second->durable();
+  return it->second->owned();
 }
 
 std::vector<uint32_t> Allocator::containers() const {

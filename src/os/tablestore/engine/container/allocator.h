@@ -8,7 +8,7 @@
 // Per block four facts are kept:
 //   held       handed out, or being prepared, or freed by a transaction whose free may not be acted
 //              on yet
-//   durable    owned according to the log up to the last durable transaction (what a checkpoint
+//   owned      according to the log up to the last durable transaction (what a checkpoint
 //              saves)
 //   unwritten  its first write makes the file system allocate or convert
 //   punched    its space was given back to the file system: not free until it is restored
@@ -49,7 +49,7 @@ struct AllocatorUsage {
   uint64_t free_blocks = 0;      // neither held nor punched
   uint64_t punched_blocks = 0;
   uint64_t reserved_blocks = 0;  // of the free ones, promised by reserve()
-  uint64_t durable_blocks = 0;
+  uint64_t owned_blocks = 0;
 };
 
 // What background work that gives space back must leave alone.
@@ -96,23 +96,22 @@ class Allocator {
   // False: a piece of this class would be cut below its size, because only smaller runs are free.
   // True may be too hopeful.
   bool may_have_run(unsigned slot_class) const;
-  // Gives back what allocate() returned, when its transaction is not submitted after all. The
-  // blocks are free for everybody: they do not go back to the reservation.
-  void cancel(const Extent& extent);
+  // Held blocks that no row owns are free again, for everybody: what allocate() returned for a
+  // transaction that is not submitted after all, what mark_freed() took once it may be reused, and
+  // what background work held. They do not go back to a reservation.
+  void give_back(const Extent& extent);
 
   // The commit lane, in log order, when a transaction is durable: [extent] is owned / is owned no
   // more.
-  void mark_durable(const Extent& extent);
+  void mark_owned(const Extent& extent);
   void mark_freed(const Extent& extent);
-  // What mark_freed() took may be handed out again.
-  void release(const Extent& extent);
 
   // True where a write of `extent` is the first touch of any of its blocks.
   bool is_unwritten(const Extent& extent) const;
   // Held blocks only.
   void mark_written(const Extent& extent);
 
-  // Recovery: the state of a checkpoint, then mark_durable() and mark_freed() replayed over it in
+  // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
   // log order. They may name containers that were emptied and removed since.
   void load(uint32_t container, const BlockBitmap& durable);
   // From here on held = durable. EIO where a block is owned in a container that was not added,
@@ -121,17 +120,17 @@ class Allocator {
 
   // Containers whose durable bitmap changed since the last call (a removed one: an empty bitmap of
   // 0 blocks).
-  struct DurableState {
+  struct OwnedState {
     uint32_t container;
     unsigned slot_class;
     BlockBitmap bitmap;
   };
-  std::vector<DurableState> take_dirty();
-  std::optional<BlockBitmap> durable_bitmap(uint32_t container) const;
+  std::vector<OwnedState> take_dirty();
+  std::optional<BlockBitmap> owned_bitmap(uint32_t container) const;
   std::vector<uint32_t> containers() const;
 
   // Background work holds a run while it works on it, so that nobody else gets it; never one that
-  // would break a reservation. Each begin_ is ended by end_background() (the run is free) or
+  // would break a reservation. Each begin_ is ended by give_back() (the run is free) or
   // end_punch().
 
   // A run of free unwritten blocks of a class, for the preparer; mark_written() when it is.
@@ -143,12 +142,11 @@ class Allocator {
   void end_punch(const Extent& extent);
   // A punched run (of a class, or of any) to give space to again.
   std::optional<Extent> begin_restore(std::optional<unsigned> slot_class, uint32_t max_blocks);
-  void end_background(const Extent& extent);
   // A quiet container in which nothing is held or durable, and which its class and the
   // reservations can spare.
   std::optional<uint32_t> idle_container(const QuietRule& rule) const;
   // Takes an entirely free container of another class, the one with the most written blocks, to
-  // make it one of `slot_class`: all of it is held until end_reclass(), or end_background() where
+  // make it one of `slot_class`: all of it is held until end_reclass(), or give_back() where
   // nothing comes of it. `may_be_last`: also the last such container of a class in use. Never one
   // that reservations need.
   struct Reclassed {

@@ -74,11 +74,6 @@ std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_clas
   return std::nullopt;
 }
 
-void Allocator::end_background(const Extent& extent) {
-  std::lock_guard lock(mutex_);
-  give(extent);
-}
-
 std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
   std::lock_guard lock(mutex_);
   for (auto it = containers_.rbegin(); it != containers_.rend(); ++it) {
@@ -131,7 +126,7 @@ BlockBitmap Allocator::take_out(const Reclassed& old) {
   const auto it = containers_.find(old.container);
   require(it != containers_.end() && it->second->is_held(0, old.blocks),
           "a container that changes its class is held");
-  require(it->second->counts().durable == 0, "and nothing in it is owned");
+  require(it->second->counts().owned == 0, "and nothing in it is owned");
   BlockBitmap unwritten = it->second->unwritten();
   account_gone(*it->second);
   containers_.erase(it);

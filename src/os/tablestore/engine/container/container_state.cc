@@ -14,22 +14,22 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
       busy_(unwritten.blocks()),
       punched_(punched.blocks() ? std::move(punched) : BlockBitmap(unwritten.blocks())),
       unwritten_(std::move(unwritten)),
-      durable_(unwritten_.blocks()) {
+      owned_(unwritten_.blocks()) {
   require(slot_class < slot_classes, "a slot class is one of ours");
   require(blocks() > 0 && blocks() % largest_slot_blocks == 0, "a container holds whole slots");
   require(punched_.blocks() == blocks(), "both bitmaps are of one container");
-  hold_durable();
+  hold_owned();
 }
 
-void ContainerState::hold_durable() {
+void ContainerState::hold_owned() {
   for (size_t i = 0; i < busy_.words().size(); ++i) {
     // An owned block has its space, whatever the file system said of the range around it.
-    punched_.words()[i] &= ~durable_.words()[i];
+    punched_.words()[i] &= ~owned_.words()[i];
     require(!(punched_.words()[i] & ~unwritten_.words()[i]), "a punched block is unwritten");
-    busy_.words()[i] = durable_.words()[i] | punched_.words()[i];
+    busy_.words()[i] = owned_.words()[i] | punched_.words()[i];
   }
   counts_.punched = punched_.count();
-  counts_.durable = durable_.count();
+  counts_.owned = owned_.count();
   counts_.free = blocks() - busy_.count();
   counts_.unwritten_free = 0;
   for (size_t i = 0; i < busy_.words().size(); ++i) {
@@ -74,7 +74,7 @@ void ContainerState::take(uint32_t first, uint32_t count) {
 
 void ContainerState::give(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a freed block was held");
-  require(!durable_.any(first, count), "a freed block is owned by no row");
+  require(!owned_.any(first, count), "a freed block is owned by no row");
   busy_.clear(first, count);
   counts_.free += count;
   counts_.unwritten_free += unwritten_.count(first, count);
@@ -83,7 +83,7 @@ void ContainerState::give(uint32_t first, uint32_t count) {
 
 void ContainerState::punch(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a punched block was held");
-  require(!durable_.any(first, count), "a punched block is owned by no row");
+  require(!owned_.any(first, count), "a punched block is owned by no row");
   punched_.set(first, count);
   unwritten_.set(first, count);
   counts_.punched += count;
@@ -108,17 +108,17 @@ bool ContainerState::is_held(uint32_t first, uint32_t count) const {
   return busy_.all(first, count) && !punched_.any(first, count);
 }
 
-bool ContainerState::set_durable(uint32_t first, uint32_t count) {
-  if (durable_.any(first, count)) return false;
-  durable_.set(first, count);
-  counts_.durable += count;
+bool ContainerState::set_owned(uint32_t first, uint32_t count) {
+  if (owned_.any(first, count)) return false;
+  owned_.set(first, count);
+  counts_.owned += count;
   return true;
 }
 
-bool ContainerState::clear_durable(uint32_t first, uint32_t count) {
-  if (!durable_.all(first, count)) return false;
-  durable_.clear(first, count);
-  counts_.durable -= count;
+bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
+  if (!owned_.all(first, count)) return false;
+  owned_.clear(first, count);
+  counts_.owned -= count;
   return true;
 }
 

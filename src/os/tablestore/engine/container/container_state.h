@@ -27,7 +27,7 @@ class ContainerState {
     uint32_t free = 0;
     uint32_t unwritten_free = 0;
     uint32_t punched = 0;
-    uint32_t durable = 0;
+    uint32_t owned = 0;
     // No aligned free run within a slot is longer than 2^order blocks; -1: nothing is free. An
     // upper bound: a search that fails lowers it, a block that is freed raises it.
     int order = -1;
@@ -46,12 +46,12 @@ class ContainerState {
 
   // After recovery: on held blocks only. False, and nothing changed, where a block is owned twice,
   // or given up without being owned.
-  bool set_durable(uint32_t first, uint32_t count);
-  bool clear_durable(uint32_t first, uint32_t count);
-  void load_durable(const BlockBitmap& durable) { durable_ = durable; }
+  bool set_owned(uint32_t first, uint32_t count);
+  bool clear_owned(uint32_t first, uint32_t count);
+  void load_owned(const BlockBitmap& owned) { owned_ = owned; }
   // The end of recovery: held = durable.
-  void hold_durable();
-  const BlockBitmap& durable() const { return durable_; }
+  void hold_owned();
+  const BlockBitmap& owned() const { return owned_; }
   const BlockBitmap& unwritten() const { return unwritten_; }
 
   // An aligned free run of 2^order blocks, order <= slot_class: the first at or after `from`, else
@@ -81,7 +81,7 @@ class ContainerState {
   BlockBitmap busy_;     // held or punched
   BlockBitmap punched_;
   BlockBitmap unwritten_;
-  BlockBitmap durable_;
+  BlockBitmap owned_;
 };
 
 }  // namespace tablestore

@@ -213,7 +213,7 @@ Result<bool> Containers::restore(std::optional<unsigned> slot_class, uint64_t gr
     if (s.code() == ENOSPC) return false;
     return s;
   }
-  allocator_.end_background(*run);
+  allocator_.give_back(*run);
   return true;
 }
 
@@ -242,7 +242,7 @@ Result<bool> Containers::reclass(unsigned slot_class, bool may_be_last) {
   const Status s = files_.rename(old->container, container, slot_class);
   if (s.code() == ENOSPC) {
     reclass_failed_ = true;
-    allocator_.end_background(old->all());
+    allocator_.give_back(old->all());
     return false;
   }
   if (!s.ok()) {
@@ -370,7 +370,7 @@ Result<bool> Containers::prepare_run(unsigned slot_class, uint64_t* bytes_done) 
   Status s = file.write_zeroes(run->offset_bytes(), run->length_bytes());
   if (s.ok()) s = file.flush();
   if (s.ok()) allocator_.mark_written(*run);
-  allocator_.end_background(*run);
+  allocator_.give_back(*run);
   if (s.code() == ENOSPC) return false;
   if (!s.ok()) return s;
   *bytes_done = run->length_bytes();

@@ -20,7 +20,7 @@ std::string allocation(uint32_t container) {
   return key;
 }
 
-void write_allocation(RowWriter& writer, const Allocator::DurableState& state) {
+void write_allocation(RowWriter& writer, const Allocator::OwnedState& state) {
   const std::string key = allocation(state.container);
   if (state.bitmap.blocks() == 0) {
     writer.erase(Family::super, key);
@@ -32,7 +32,7 @@ void write_allocation(RowWriter& writer, const Allocator::DurableState& state) {
   writer.put(Family::super, key, value);
 }
 
-std::optional<Allocator::DurableState> decode_allocation(std::string_view key,
+std::optional<Allocator::OwnedState> decode_allocation(std::string_view key,
                                                          std::string_view value) {
   if (!key.starts_with(allocation_prefix) || key.size() != allocation_prefix.size() + 4 ||
       value.size() % sizeof(uint64_t) != 1 || uint8_t(value[0]) >= slot_classes)
@@ -44,7 +44,7 @@ std::optional<Allocator::DurableState> decode_allocation(std::string_view key,
   for (char c : key.substr(allocation_prefix.size())) container = container << 8 | uint8_t(c);
   BlockBitmap bitmap(uint32_t(words.size()) * 8);
   std::memcpy(bitmap.words().data(), words.data(), words.size());
-  return Allocator::DurableState{container, uint8_t(value[0]), std::move(bitmap)};
+  return Allocator::OwnedState{container, uint8_t(value[0]), std::move(bitmap)};
 }
 
 }  // namespace tablestore::engine_rows

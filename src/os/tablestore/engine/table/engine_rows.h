@@ -20,8 +20,8 @@ std::optional<uint64_t> decode_applied(std::string_view value);
 // class:u8, then the words of the container's durable bitmap. No row: nothing in it is owned.
 inline constexpr std::string_view allocation_prefix("\0alloc", 6);
 std::string allocation(uint32_t container);
-void write_allocation(RowWriter& writer, const Allocator::DurableState& state);
-std::optional<Allocator::DurableState> decode_allocation(std::string_view key,
+void write_allocation(RowWriter& writer, const Allocator::OwnedState& state);
+std::optional<Allocator::OwnedState> decode_allocation(std::string_view key,
                                                          std::string_view value);
 
 }  // namespace tablestore::engine_rows

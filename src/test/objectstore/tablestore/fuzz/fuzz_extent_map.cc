@@ -1,33 +1,33 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 
-// A segment of an extent map. One that is accepted can be changed as any other.
-#include "os/tablestore/onode.h"
+// A shard of an extent map. One that is accepted can be changed as any other.
+#include "os/tablestore/object/onode.h"
 #include "test/objectstore/tablestore/fuzz/row_input.h"
 
 namespace tablestore::fuzz {
 namespace {
 
-void check(const Segment& segment)
+void check(const ExtentShard& shard)
 {
   uint32_t position = 0;
-  for (const MappedExtent& e : segment.extents) {
+  for (const MappedExtent& e : shard.extents) {
     ceph_assert(e.logical_block >= position);
-    ceph_assert(e.physical.blocks > 0 && e.logical_end() <= segment_span_blocks);
+    ceph_assert(e.physical.blocks > 0 && e.logical_end() <= shard_span_blocks);
     ceph_assert(e.checksums.size() == e.physical.blocks);
     ceph_assert(e.physical.end() > e.physical.block);
-    ceph_assert(e.shared ? e.slot_block <= e.physical.block : e.slot_block == 0);
-    ceph_assert(e.physical.end() - e.slot_block <= largest_slot_blocks || !e.shared);
+    ceph_assert(e.shared ? e.map_block <= e.physical.block : e.map_block == 0);
+    ceph_assert(e.physical.end() - e.map_block <= largest_slot_blocks || !e.shared);
     position = e.logical_end();
   }
 }
 
-bool decode(std::string_view row, Segment* segment)
+bool decode(std::string_view row, ExtentShard* shard)
 {
   const ceph::buffer::list bl = one_buffer(row);
   auto p = bl.cbegin();
   try {
-    segment->decode(p);
+    shard->decode(p);
   } catch (const ceph::buffer::error&) {
     return false;
   }
@@ -37,28 +37,28 @@ bool decode(std::string_view row, Segment* segment)
 
 void run(Input in)
 {
-  const uint32_t first = in.u8() % segment_span_blocks;
-  const uint32_t end = first + 1 + in.u8() % (segment_span_blocks - first);
-  Segment segment;
-  if (!decode(take_row(in), &segment)) {
+  const uint32_t first = in.u8() % shard_span_blocks;
+  const uint32_t end = first + 1 + in.u8() % (shard_span_blocks - first);
+  ExtentShard shard;
+  if (!decode(take_row(in), &shard)) {
     return;
   }
-  check(segment);
-  const std::string written = segment.encode();
-  Segment again;
+  check(shard);
+  const std::string written = shard.encode();
+  ExtentShard again;
   ceph_assert(decode(written, &again) && again.encode() == written);
 
   std::vector<MappedExtent> removed;
-  segment.punch(first, end, &removed);
-  check(segment);
-  for (const MappedExtent& e : segment.extents) {
+  shard.punch(first, end, &removed);
+  check(shard);
+  for (const MappedExtent& e : shard.extents) {
     ceph_assert(e.logical_end() <= first || e.logical_block >= end);
   }
   for (MappedExtent& e : removed) {
-    segment.insert(std::move(e));
+    shard.insert(std::move(e));
   }
-  check(segment);
-  ceph_assert(decode(segment.encode(), &again));
+  check(shard);
+  ceph_assert(decode(shard.encode(), &again));
 }
 
 }  // namespace

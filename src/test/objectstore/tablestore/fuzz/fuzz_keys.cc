@@ -4,7 +4,7 @@
 // Keys: a key that is accepted is the one that its encoder makes.
 //
 //   input = which:u8 key
-#include "os/tablestore/keys.h"
+#include "os/tablestore/rows/keys.h"
 #include "test/objectstore/tablestore/fuzz/row_input.h"
 
 namespace tablestore::fuzz {
@@ -56,8 +56,8 @@ void small(uint8_t which, std::string_view key)
   uint64_t nid;
   uint32_t a, b;
   int64_t pool;
-  if (which == 0 && decode_segment_key(key, &nid, &a)) {
-    ceph_assert(segment_key(nid, a) == key);
+  if (which == 0 && decode_shard_key(key, &nid, &a)) {
+    ceph_assert(shard_key(nid, a) == key);
   }
   if (which == 1 && decode_inline_key(key, &nid)) {
     ceph_assert(inline_key(nid) == key);
@@ -66,7 +66,7 @@ void small(uint8_t which, std::string_view key)
     ceph_assert(pool_stats_key(pool) == key);
   }
   if (which == 3 && decode_shared_slot_key(key, &a, &b)) {
-    ceph_assert(shared_slot_key(a, b) == key);
+    ceph_assert(reference_map_key(a, b) == key);
   }
 }
 

@@ -2,8 +2,8 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 
 // The row of an object.
-#include "os/tablestore/extent_map.h"
-#include "os/tablestore/onode.h"
+#include "os/tablestore/object/extent_map.h"
+#include "os/tablestore/object/onode.h"
 #include "test/objectstore/tablestore/fuzz/row_input.h"
 
 namespace tablestore::fuzz {
@@ -23,12 +23,12 @@ bool decode(std::string_view row, Onode* o)
 void check(const Onode& o)
 {
   ceph_assert(o.size <= object_bytes_max);
-  ceph_assert(o.segments_present.empty() || o.segments_present.back());
-  ceph_assert(o.segments_present.size() <=
-              (o.size + segment_span_bytes - 1) / segment_span_bytes);
-  ceph_assert(!o.inline_data || o.segments_present.empty());
-  ceph_assert(o.segments.size() <= 1);
-  ceph_assert(o.segments.empty() || (o.embeds_segment() && o.has_segment(0)));
+  ceph_assert(o.shards_present.empty() || o.shards_present.back());
+  ceph_assert(o.shards_present.size() <=
+              (o.size + shard_span_bytes - 1) / shard_span_bytes);
+  ceph_assert(!o.inline_data || o.shards_present.empty());
+  ceph_assert(o.shards.size() <= 1);
+  ceph_assert(o.shards.empty() || (o.embeds_shard() && o.has_shard(0)));
 }
 
 void run(Input in)

@@ -4,9 +4,9 @@
 // The small rows of Family::super: collections, the store's description, the totals of pools.
 //
 //   input = which:u8 value
-#include "os/tablestore/collection.h"
-#include "os/tablestore/pool_totals.h"
-#include "os/tablestore/store_meta.h"
+#include "os/tablestore/collection/collection.h"
+#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/home/store_meta.h"
 #include "test/objectstore/tablestore/fuzz/row_input.h"
 
 namespace tablestore::fuzz {

@@ -7,11 +7,11 @@
 #include <fstream>
 #include <iostream>
 
-#include "os/tablestore/collection.h"
-#include "os/tablestore/keys.h"
-#include "os/tablestore/onode.h"
-#include "os/tablestore/shared_slots.h"
-#include "os/tablestore/store_meta.h"
+#include "os/tablestore/collection/collection.h"
+#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/object/onode.h"
+#include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/home/store_meta.h"
 #include "test/objectstore/tablestore/fuzz/row_input.h"
 
 namespace tablestore::fuzz {
@@ -38,25 +38,25 @@ MappedExtent extent(uint32_t logical, uint32_t block, uint32_t blocks, bool shar
   e.logical_block = logical;
   e.physical = Extent{logical + 1, block, blocks};
   e.shared = shared;
-  e.slot_block = shared ? block - 3 : 0;
+  e.map_block = shared ? block - 3 : 0;
   for (uint32_t i = 0; i < blocks; ++i) {
     e.checksums.push_back(0x01020304 * i);
   }
   return e;
 }
 
-Segment segment()
+ExtentShard shard()
 {
-  Segment s;
+  ExtentShard s;
   s.insert(extent(0, 16, 2, false));
   s.insert(extent(2, 1000, 1, true));
   s.insert(extent(60, 4, 4, true));
   return s;
 }
 
-void segments()
+void shards()
 {
-  const std::string row = segment().encode();
+  const std::string row = shard().encode();
   save("extent_map", "body", with({1, 40, 0}, body_of(row)));
   save("extent_map", "row", with({1, 40, 1}, row));
   save("extent_map", "newer", with({1, 40, 2, 1}, body_of(row)));
@@ -67,8 +67,8 @@ void onodes()
   Onode small, large, in_line;
   small.nid = 77;
   small.size = 100000;
-  small.segments[0] = segment();
-  small.set_segment_present(0, true);
+  small.shards[0] = shard();
+  small.set_shard_present(0, true);
   small.attrs["_"] = ceph::buffer::copy("attribute", 9);
   small.attrs["snapset"] = ceph::buffer::copy("", 0);
   large.nid = 1 << 20;
@@ -77,8 +77,8 @@ void onodes()
   large.omap_pool = -5;
   large.alloc_hint_flags = 3;
   large.expected_object_size = 4 << 20;
-  large.set_segment_present(2, true);
-  large.set_segment_present(17, true);
+  large.set_shard_present(2, true);
+  large.set_shard_present(17, true);
   in_line.size = 50;
   in_line.inline_data = true;
   in_line.inline_checksum = 0x12345678;
@@ -91,17 +91,17 @@ void onodes()
   }
 }
 
-void shared_slots()
+void reference_maps()
 {
-  SharedSlot slot;
+  ReferenceMap slot;
   slot.first_block = 100;
   slot.runs[100] = {1, 0};
   slot.runs[103] = {5, 2};
   slot.runs[108] = {8, 1};
   const std::string row = slot.encode();
   const std::string head = with({100, 0, 0, 0, 3, 1, 3, 5, 0, 4, 2, 0, 4, 2}, "");
-  save("shared_slot", "body", head + with({0}, body_of(row)));
-  save("shared_slot", "row", head + with({1}, row));
+  save("reference_map", "body", head + with({0}, body_of(row)));
+  save("reference_map", "row", head + with({1}, row));
 }
 
 void small_rows()
@@ -120,10 +120,10 @@ void small_rows()
 
 void keys()
 {
-  save("keys", "segment", with({0}, segment_key(5, 6)));
+  save("keys", "shard", with({0}, shard_key(5, 6)));
   save("keys", "inline", with({1}, inline_key(7)));
   save("keys", "pool", with({2}, pool_stats_key(-3)));
-  save("keys", "shared", with({3}, shared_slot_key(2, 64)));
+  save("keys", "shared", with({3}, reference_map_key(2, 64)));
   const hobject_t plain(object_t("name"), "", 3, 0x12345678, 4, "");
   const hobject_t keyed(object_t("name#!~\xff"), "locator", CEPH_NOSNAP, 1, 4, "space");
   const hobject_t keyed_low(object_t("a"), "b", CEPH_NOSNAP, 1, -6, "");
@@ -148,9 +148,9 @@ int main(int argc, char** argv)
   }
   using namespace tablestore::fuzz;
   root = argv[1];
-  segments();
+  shards();
   onodes();
-  shared_slots();
+  reference_maps();
   small_rows();
   keys();
 }

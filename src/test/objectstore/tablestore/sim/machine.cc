@@ -9,7 +9,7 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/engine/io/block_memory.h"
-#include "os/tablestore/keys.h"
+#include "os/tablestore/rows/keys.h"
 #include "test/objectstore/tablestore/sim/machine_record.h"
 
 namespace tablestore_sim {
@@ -302,7 +302,7 @@ void Machine::add_strays(Random& chance)
   if (chance() % 2)
     txn->put(Family::data, inline_key(nid), "stray");
   if (chance() % 2)
-    txn->put(Family::object, segment_key(nid, 0), "stray");
+    txn->put(Family::object, shard_key(nid, 0), "stray");
   if (chance() % 2) {
     const int64_t deltas[2] = {4096, int64_t(chance() % 9) - 4};
     txn->add(pool_stats_key(2), deltas);

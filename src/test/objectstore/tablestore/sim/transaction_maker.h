@@ -20,7 +20,7 @@ enum class Op : uint8_t {
   touch,
   write_inline,     ///< so small that it is a row
   write_blocks,     ///< some blocks from the beginning on
-  write_large,      ///< more than one segment of the extent map
+  write_large,      ///< more than one shard of the extent map
   overwrite,        ///< unaligned, somewhere within: of a clone's source, of a shared slot
   append,
   write_far,        ///< beyond the end, with a hole between

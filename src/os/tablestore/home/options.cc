@@ -1,0 +1,109 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/home/options.h"
+
+#include <algorithm>
+
+#include "common/ceph_context.h"
+#include "common/config.h"
+
+namespace tablestore {
+
+namespace {
+
+// What an OSD takes besides its store's caches: PG logs, messages, threads, memtables.
+constexpr uint64_t osd_base_bytes = 768 << 20;
+constexpr uint64_t cache_bytes_min = 64 << 20;
+
+}  // namespace
+
+StoreOptions::StoreOptions(CephContext* cct) : cct(cct)
+{
+  load();
+  cct->_conf.add_observer(this);
+}
+
+StoreOptions::~StoreOptions()
+{
+  cct->_conf.remove_observer(this);
+}
+
+void StoreOptions::load()
+{
+  const auto& conf = cct->_conf;
+  capacity_bytes = conf.get_val<Option::size_t>("tablestore_capacity");
+  inline_max_bytes = conf.get_val<Option::size_t>("tablestore_inline_max");
+  io_uring = conf.get_val<bool>("tablestore_io_uring");
+  load_changeable();
+}
+
+void StoreOptions::load_changeable()
+{
+  const auto& conf = cct->_conf;
+  throttle_bytes = conf.get_val<Option::size_t>("tablestore_throttle_bytes");
+  throttle_ops = conf.get_val<uint64_t>("tablestore_throttle_ops");
+  blackhole = conf.get_val<bool>("objectstore_blackhole");
+  throw_on_failed_txc = conf.get_val<bool>("objectstore_debug_throw_on_failed_txc");
+  read_error_probability = conf.get_val<double>("tablestore_debug_read_error_probability");
+}
+
+EngineOptions StoreOptions::engine_options() const
+{
+  const auto& conf = cct->_conf;
+  EngineOptions options;
+  options.log_bytes = conf.get_val<Option::size_t>("tablestore_log_size");
+  options.segment_bytes = conf.get_val<Option::size_t>("tablestore_segment_size");
+  options.container_bytes = conf.get_val<Option::size_t>("tablestore_container_size");
+  options.provision_bytes = conf.get_val<Option::size_t>("tablestore_provision_size");
+  options.capacity_bytes = capacity_bytes;
+  options.memtable_bytes = conf.get_val<Option::size_t>("tablestore_table_memtable_size");
+  options.table_cache_bytes = table_cache_bytes();
+  options.table_options = conf.get_val<std::string>("tablestore_table_options");
+  options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
+  options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
+  return options;
+}
+
+uint64_t StoreOptions::cache_bytes() const
+{
+  if (uint64_t bytes = cct->_conf.get_val<Option::size_t>("tablestore_cache_size"); bytes != 0)
+    return bytes;
+  const uint64_t target = cct->_conf.get_val<Option::size_t>("osd_memory_target");
+  return std::max(target > osd_base_bytes ? target - osd_base_bytes : 0, cache_bytes_min);
+}
+
+// Rows first: a miss there costs a read before the read of the data.
+uint64_t StoreOptions::table_cache_bytes() const { return cache_bytes() * 40 / 100; }
+uint64_t StoreOptions::onode_cache_bytes() const { return cache_bytes() * 30 / 100; }
+uint64_t StoreOptions::data_cache_bytes() const { return cache_bytes() * 30 / 100; }
+
+uint64_t StoreOptions::reserve_bytes(uint64_t total_bytes) const
+{
+  if (uint64_t bytes = cct->_conf.get_val<Option::size_t>("tablestore_reserve_size"); bytes != 0)
+    return std::min(bytes, total_bytes);
+  const uint64_t wanted =
+      std::max<uint64_t>(128 << 20, std::min<uint64_t>(total_bytes / 50, uint64_t(8) << 30));
+  return std::min(wanted, total_bytes / 10);
+}
+
+std::vector<std::string> StoreOptions::get_tracked_keys() const noexcept
+{
+  return {
+    "tablestore_throttle_bytes",
+    "tablestore_throttle_ops",
+    "tablestore_cache_size",
+    "tablestore_debug_read_error_probability",
+    "osd_memory_target",
+    "objectstore_blackhole",
+    "objectstore_debug_throw_on_failed_txc",
+  };
+}
+
+void StoreOptions::handle_conf_change(const ConfigProxy&, const std::set<std::string>&)
+{
+  load_changeable();
+  if (on_change)
+    on_change();
+}
+
+}  // namespace tablestore

@@ -1,0 +1,215 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "os/tablestore/object/extent_map.h"
+
+#include <algorithm>
+
+#include "common/debug.h"
+#include "common/dout.h"
+#include "include/ceph_assert.h"
+#include "os/tablestore/rows/keys.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.extent_map "
+
+namespace tablestore {
+
+ExtentMap::ExtentMap(CephContext* cct, Engine& engine) : cct(cct), engine(engine) {}
+
+std::pair<uint32_t, uint32_t> ExtentMap::shards_of(const Onode& o, const BlockRange& range)
+{
+  if (range.empty()) {
+    return {0, 0};
+  }
+  const uint64_t present = o.shards_present.size();
+  const uint64_t first = std::min<uint64_t>(range.first / shard_span_blocks, present);
+  const uint64_t end = std::min<uint64_t>((range.end - 1) / shard_span_blocks + 1, present);
+  return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
+}
+
+BlockRange ExtentMap::range_of(const Onode& o, uint32_t index)
+{
+  const uint64_t first = uint64_t(index) * shard_span_blocks;
+  return {first, std::min(first + shard_span_blocks, std::max(first, block_ceil(o.size)))};
+}
+
+int ExtentMap::load(Onode& o, const BlockRange& range) const
+{
+  return load_missing(o, range, BlockRange{});
+}
+
+int ExtentMap::load_to_change(Onode& o, const BlockRange& range, const BlockRange& replaced) const
+{
+  return load_missing(o, range, replaced);
+}
+
+std::vector<uint32_t> ExtentMap::missing(const Onode& o, const BlockRange& range) const
+{
+  std::vector<uint32_t> indices;
+  const auto [first, end] = shards_of(o, range);
+  for (uint32_t index = first; index < end; ++index) {
+    if (o.has_shard(index) && !o.shards.contains(index)) {
+      indices.push_back(index);
+    }
+  }
+  return indices;
+}
+
+bool ExtentMap::decode(const Onode& o, uint32_t index, const std::optional<std::string>& row,
+                       ExtentShard* shard) const
+{
+  if (!row) {
+    derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index
+         << " is missing; repair the object from a replica, or run ceph-tablestore-tool fsck"
+         << dendl;
+    return false;
+  }
+  try {
+    ceph::buffer::list bl;
+    bl.append(*row);
+    auto p = bl.cbegin();
+    shard->decode(p);
+  } catch (const ceph::buffer::error& e) {
+    derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index
+         << " is damaged: " << e.what()
+         << "; repair the object from a replica, or run ceph-tablestore-tool fsck" << dendl;
+    return false;
+  }
+  shard->has_row = true;
+  return true;
+}
+
+int ExtentMap::load_missing(Onode& o, const BlockRange& range, const BlockRange& replaced) const
+{
+  std::lock_guard l{o.load_lock};
+  const std::vector<uint32_t> indices = missing(o, range);
+  if (indices.empty()) {
+    return 0;
+  }
+  std::vector<std::string> keys;
+  for (uint32_t index : indices) {
+    keys.push_back(shard_key(o.nid, index));
+  }
+  const auto rows = engine.get(Family::object, keys);
+  if (!rows.ok()) {
+    derr << "cannot read the extent map of " << o.oid << ": " << rows.status().what() << dendl;
+    return -EIO;
+  }
+  int result = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    ExtentShard shard;
+    if (decode(o, indices[i], (*rows)[i], &shard)) {
+      o.shards.emplace(indices[i], std::move(shard));
+    } else if (!replaced.empty() && replaced.contains(range_of(o, indices[i]))) {
+      derr << "extent map of " << o.oid << ": forgets shard " << indices[i]
+           << ", all of it is being replaced; its blocks come back by ceph-tablestore-tool repair"
+           << dendl;
+      shard.extents.clear();
+      shard.dirty = true;
+      shard.has_row = true;
+      o.shards.emplace(indices[i], std::move(shard));
+      o.set_shard_present(indices[i], false);
+    } else {
+      result = -EIO;
+    }
+  }
+  return result;
+}
+
+ExtentShard* ExtentMap::find(Onode& o, uint32_t index) const
+{
+  if (!o.has_shard(index)) {
+    return nullptr;
+  }
+  std::lock_guard l{o.load_lock};
+  auto p = o.shards.find(index);
+  ceph_assert(p != o.shards.end());
+  return &p->second;
+}
+
+std::vector<ExtentMap::Piece> ExtentMap::lookup(Onode& o, const BlockRange& range) const
+{
+  std::vector<Piece> pieces;
+  for_each(o, range, [&](const ExtentShard&, const MappedExtent& e, uint64_t base) {
+    const uint64_t first = std::max(base + e.logical_block, range.first);
+    const uint64_t end = std::min(base + e.logical_end(), range.end);
+    const uint32_t skip = static_cast<uint32_t>(first - base - e.logical_block);
+    pieces.push_back(Piece{first,
+                           Extent{e.physical.container, e.physical.block + skip,
+                                  static_cast<uint32_t>(end - first)},
+                           e.checksums.data() + skip});
+    return 0;
+  });
+  return pieces;
+}
+
+void ExtentMap::punch(Onode& o, const BlockRange& range, std::vector<MappedExtent>* removed) const
+{
+  const auto [first, end] = shards_of(o, range);
+  for (uint32_t index = first; index < end; ++index) {
+    ExtentShard* shard = find(o, index);
+    if (!shard) {
+      continue;
+    }
+    const uint64_t base = uint64_t(index) * shard_span_blocks;
+    const uint64_t from = std::max(range.first, base) - base;
+    const uint64_t to = std::min(range.end, base + shard_span_blocks) - base;
+    shard->punch(from, to, removed);
+    if (shard->extents.empty()) {
+      o.set_shard_present(index, false);
+    }
+  }
+}
+
+void ExtentMap::insert(Onode& o, uint64_t logical_block, const MappedExtent& e) const
+{
+  ceph_assert(!o.inline_data);
+  for (uint32_t done = 0; done < e.physical.blocks;) {
+    const uint32_t index = shard_of(logical_block + done);
+    const uint32_t at = (logical_block + done) % shard_span_blocks;
+    const uint32_t blocks = std::min(e.physical.blocks - done, shard_span_blocks - at);
+    MappedExtent part = e.slice(done, blocks);
+    part.logical_block = at;
+    o.shards[index].insert(std::move(part));
+    o.set_shard_present(index, true);
+    done += blocks;
+  }
+}
+
+void ExtentMap::write_out(Txn& txn, Onode& o) const
+{
+  for (auto p = o.shards.begin(); p != o.shards.end();) {
+    auto& [index, shard] = *p;
+    if (!shard.dirty) {
+      ++p;
+      continue;
+    }
+    const std::string key = shard_key(o.nid, index);
+    if (!shard.extents.empty() && !o.embeds_shard()) {
+      txn.put(Family::object, key, shard.encode());
+      shard.has_row = true;
+    } else if (shard.has_row) {
+      txn.erase(Family::object, key);
+      shard.has_row = false;
+    }
+    ceph_assert(shard.extents.empty() || index == 0 || !o.embeds_shard());
+    shard.dirty = false;
+    p = shard.extents.empty() ? o.shards.erase(p) : std::next(p);
+  }
+}
+
+void ExtentMap::erase_rows(Txn& txn, Onode& o) const
+{
+  for (const auto& [index, shard] : o.shards) {
+    if (shard.has_row) {
+      txn.erase(Family::object, shard_key(o.nid, index));
+    }
+  }
+  o.shards.clear();
+  o.shards_present.clear();
+}
+
+}  // namespace tablestore

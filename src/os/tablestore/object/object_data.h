@@ -1,0 +1,163 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "include/buffer.h"
+#include "include/common_fwd.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/object/extent_map.h"
+#include "os/tablestore/object/onode.h"
+#include "os/tablestore/object/read_helpers.h"
+#include "os/tablestore/txn/txn_context.h"
+
+namespace tablestore {
+
+class ReferenceMaps;
+class DataCache;
+
+/// The bytes of objects: reads, writes, holes and clones over an onode's extent map.
+///
+/// Data is inline (one row) up to inline_max bytes of object size and in 4 KiB blocks of container
+/// slots above. Written blocks are never overwritten: every change of a block writes a new one, and
+/// frees the old one in the same transaction (or drops one reference where it is shared). Bytes of
+/// the last block beyond the object's size are zero on disk. An all-hole object has no extents.
+///
+/// No lock of its own: the caller holds the object's collection lock, unique for changes and shared
+/// for reads (and through the whole read, so that no slot is freed under a reader). Changes mark
+/// onode and shards dirty (TxnContext::dirty) and keep the pool's statistics; write_out() makes
+/// rows of them.
+class ObjectData {
+ public:
+  /// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
+  static constexpr unsigned read_threads_default = 7;
+
+  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
+             uint64_t inline_max, unsigned read_threads = read_threads_default);
+
+  /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
+  /// before the transaction is built, added up over its operations. `inline_max` is the largest
+  /// that inline data can be, also where the option was larger when it was written.
+  static uint64_t reservation_for_write(uint64_t offset, uint64_t length, uint64_t inline_max);
+  static uint64_t reservation_for_edges(uint64_t inline_max);   ///< zero, truncate
+  static uint64_t reservation_for_clone_range(uint64_t from_offset, uint64_t length,
+                                              uint64_t to_offset, uint64_t inline_max);
+
+  // ---- changes. 0, or -EIO where a block that must be read back (an edge) is damaged or cannot be
+  // read.
+  int write(TxnContext& txc, const OnodeRef& o, uint64_t offset, const ceph::buffer::list& data);
+  int zero(TxnContext& txc, const OnodeRef& o, uint64_t offset, uint64_t length);
+  int truncate(TxnContext& txc, const OnodeRef& o, uint64_t size);
+  /// Frees everything; the onode's size becomes 0. For remove, and before clone replaces the
+  /// target.
+  int remove(TxnContext& txc, const OnodeRef& o);
+  /// Shares, copies no data but edges that are not block-aligned and inline data. Grows `to` to
+  /// to_offset + length. The source range must lie within the source's size.
+  int clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+                  uint64_t length, uint64_t to_offset);
+
+  // ---- reads
+  /// Appends [offset, +length), clipped to the size, holes as zeros. Every block is verified. -EIO,
+  /// after one log line that says object, extent, expected and found. The number of bytes
+  /// otherwise.
+  int read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::buffer::list& out,
+           uint32_t fadvise_flags);
+  /// Mapped ranges (logical offset -> length) clipped to [offset, +length) and to the size; block
+  /// granularity.
+  int fiemap(const OnodeRef& o, uint64_t offset, uint64_t length,
+             std::map<uint64_t, uint64_t>& out);
+
+  // ---- rows
+  /// Puts the rows of the onode's dirty data into `txc` (shards, inline data); the onode's own
+  /// row (which embeds a sole shard) is the caller's, after this.
+  void write_out(TxnContext& txc, const OnodeRef& o);
+  /// Loads all shards; -EIO where a row is missing or damaged. For fsck, dump and tests.
+  int load_all(const OnodeRef& o);
+  /// Bytes of container space that its extents take (shared ones count for each owner).
+  uint64_t allocated_bytes(const Onode& o) const;
+
+ private:
+  /// Keeps PoolStats::stored_bytes exact over one change of an object: mapped blocks are counted
+  /// whole where they are mapped and unmapped, without the part of the last one that is beyond the
+  /// object's size, which is found by comparing before and after. Changes may nest.
+  class TailWatch {
+   public:
+    /// Nothing is changed at and beyond `end`, but that the size may grow to it.
+    TailWatch(ObjectData& data, TxnContext& txc, Onode& o, uint64_t end);
+    ~TailWatch();
+    TailWatch(const TailWatch&) = delete;
+    TailWatch& operator=(const TailWatch&) = delete;
+
+   private:
+    ObjectData& data;
+    TxnContext& txc;
+    Onode& o;
+    bool active = false;
+    uint64_t before = 0;
+  };
+  /// Bytes of its last block, where that is mapped, that are beyond its size.
+  uint64_t tail_bytes(Onode& o);
+
+  // ---- object_data.cc
+  bool holds_no_blocks(const Onode& o) const { return o.shards_present.empty(); }
+  void set_size(TxnContext& txc, Onode& o, uint64_t size);
+  /// The bytes of an inline object.
+  int inline_bytes(Onode& o, ceph::buffer::list* out);
+  /// `data` are all its bytes.
+  void set_inline(TxnContext& txc, Onode& o, ceph::buffer::list&& data);
+  void drop_inline(TxnContext& txc, Onode& o);
+  /// Gives back blocks that were unmapped.
+  void release(TxnContext& txc, const Onode& o, const std::vector<MappedExtent>& removed);
+  void note_freed(TxnContext& txc, const Onode& o, const Extent& extent);
+  /// Of the pool that it was made in, also when a rename takes it elsewhere.
+  PoolStats& stats(TxnContext& txc, const Onode& o) { return txc.pool(o.omap_pool); }
+
+  // ---- object_read.cc
+  /// Whole blocks of `range`, holes as zeros.
+  int read_blocks(Onode& o, const BlockRange& range, ceph::buffer::list& out,
+                  uint32_t fadvise_flags);
+  /// A piece that is not in the cache, and where its blocks go.
+  struct Missing {
+    ExtentMap::Piece piece;
+    ceph::buffer::list* out;
+  };
+  /// Reads them all, each run that is contiguous in its container at once, several at a time.
+  int read_missing(const Onode& o, std::vector<Missing>& missing, bool keep);
+  /// One such run, and checks it.
+  int read_run(const Onode& o, std::span<const Missing> run, bool keep);
+  bool verify(const Onode& o, std::span<const Missing> run, const ceph::buffer::ptr& memory) const;
+
+  // ---- object_write.cc
+  int write_inline(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  /// Makes blocks of inline data, changed by `data` at `offset` where that is not empty.
+  int spill(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  int write_blocks(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  /// The new content of all blocks that the write touches, in aligned memory.
+  int merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list& data,
+                  ceph::buffer::list* blocks);
+  /// Writes new blocks and maps them in place of what was there.
+  void replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
+                      ceph::buffer::list&& blocks);
+  /// Zeros in [offset, end), which lies in one block, unless that is a hole.
+  int zero_in_block(TxnContext& txc, Onode& o, uint64_t offset, uint64_t end);
+  int shrink_blocks(TxnContext& txc, Onode& o, uint64_t size);
+
+  // ---- object_clone.cc
+  int copy_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+                 uint64_t length, uint64_t to_offset);
+  int share_blocks(TxnContext& txc, Onode& from, const BlockRange& range, Onode& to,
+                   uint64_t to_block);
+
+  CephContext* const cct;
+  Engine& engine;
+  ReferenceMaps& shared;
+  DataCache& cache;
+  const uint64_t inline_max;
+  const ExtentMap map;
+  ReadHelpers helpers;
+};
+
+}  // namespace tablestore

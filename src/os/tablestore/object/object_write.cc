@@ -1,0 +1,364 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+// Changes: new blocks take the place of old ones, which are freed in the same transaction.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "include/ceph_assert.h"
+#include "include/rados.h"
+#include "os/tablestore/object/data_cache.h"
+#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/object/object_data.h"
+#include "os/tablestore/object/reference_maps.h"
+
+namespace tablestore {
+
+namespace {
+
+/// Below this size a piece of client memory is not worth an entry of its own in a vectored write.
+constexpr uint32_t bytes_per_vector_entry = 16 << 10;
+
+ceph::buffer::list zeros(uint64_t bytes)
+{
+  ceph::buffer::list bl;
+  bl.append_zero(bytes);
+  return bl;
+}
+
+void append_range(const ceph::buffer::list& from, uint64_t offset, uint64_t length,
+                  ceph::buffer::list* to)
+{
+  if (length > 0) {
+    ceph::buffer::list part;
+    part.substr_of(from, offset, length);
+    to->claim_append(part);
+  }
+}
+
+void copy_to(const ceph::buffer::list& from, uint64_t offset, uint64_t length, char* to)
+{
+  if (length > 0) {
+    auto p = from.begin();
+    p += static_cast<unsigned>(offset);
+    p.copy(length, to);
+  }
+}
+
+/// The content of `block`, whose memory holds the old one, once `data` is written at `offset`.
+void overlay(uint64_t block, uint64_t offset, const ceph::buffer::list& data, char* memory)
+{
+  const uint64_t start = block * block_bytes;
+  const uint64_t from = std::max(start, offset);
+  const uint64_t to = std::min(start + block_bytes, offset + data.length());
+  copy_to(data, from - offset, to - from, memory + (from - start));
+}
+
+}  // namespace
+
+int ObjectData::write(TxnContext& txc, const OnodeRef& o, uint64_t offset,
+                      const ceph::buffer::list& data)
+{
+  if (data.length() == 0) {
+    return 0;
+  }
+  txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, offset + data.length());
+  const uint64_t new_size = std::max(o->size, offset + data.length());
+  if (holds_no_blocks(*o) && new_size <= inline_max) {
+    return write_inline(txc, *o, offset, data);
+  }
+  if (o->inline_data) {
+    return spill(txc, *o, offset, data);
+  }
+  return write_blocks(txc, *o, offset, data);
+}
+
+int ObjectData::write_inline(TxnContext& txc, Onode& o, uint64_t offset,
+                             const ceph::buffer::list& data)
+{
+  const uint64_t end = offset + data.length();
+  const uint64_t new_size = std::max(o.size, end);
+  ceph::buffer::ptr memory(ceph::buffer::create(new_size));
+  if (offset > 0 || end < o.size) {
+    memory.zero();
+    if (o.inline_data) {
+      ceph::buffer::list old;
+      if (int r = inline_bytes(o, &old); r < 0) {
+        return r;
+      }
+      copy_to(old, 0, old.length(), memory.c_str());
+    }
+  }
+  copy_to(data, 0, data.length(), memory.c_str() + offset);
+  ceph::buffer::list all;
+  all.push_back(std::move(memory));
+  set_inline(txc, o, std::move(all));
+  return 0;
+}
+
+int ObjectData::spill(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data)
+{
+  ceph::buffer::list old;
+  if (offset > 0 || data.length() < o.size) {
+    if (int r = inline_bytes(o, &old); r < 0) {
+      return r;
+    }
+  }
+  drop_inline(txc, o);
+  const bool apart = block_floor(offset) >= block_ceil(old.length());
+  if (apart || data.length() == 0) {
+    if (old.length() > 0) {
+      if (int r = write_blocks(txc, o, 0, old); r < 0) {
+        return r;
+      }
+    }
+    return data.length() > 0 ? write_blocks(txc, o, offset, data) : 0;
+  }
+  ceph::buffer::list all;
+  append_range(old, 0, std::min<uint64_t>(offset, old.length()), &all);
+  all.append_zero(offset - all.length());
+  all.append(data);
+  if (all.length() < old.length()) {
+    const uint64_t done = all.length();
+    append_range(old, done, old.length() - done, &all);
+  }
+  return write_blocks(txc, o, 0, all);
+}
+
+int ObjectData::write_blocks(TxnContext& txc, Onode& o, uint64_t offset,
+                             const ceph::buffer::list& data)
+{
+  const uint64_t end = offset + data.length();
+  const BlockRange touched{block_floor(offset), block_ceil(end)};
+  const BlockRange replaced{block_ceil(offset), end >= o.size ? block_ceil(end) : block_floor(end)};
+  if (int r = map.load_to_change(o, touched, replaced); r < 0) {
+    return r;
+  }
+  ceph::buffer::list blocks;
+  if (int r = merge_edges(o, offset, data, &blocks); r < 0) {
+    return r;
+  }
+  replace_blocks(txc, o, touched.first, std::move(blocks));
+  set_size(txc, o, std::max(o.size, end));
+  return 0;
+}
+
+int ObjectData::merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list& data,
+                            ceph::buffer::list* blocks)
+{
+  const uint64_t end = offset + data.length();
+  const uint64_t first = block_floor(offset);
+  const uint64_t last = block_floor(end - 1);
+  const bool partial_head = offset % block_bytes != 0;
+  const bool partial_tail = end % block_bytes != 0;
+  // Bytes beyond the object's size are zeros already, in memory and on disk.
+  const auto append_merged = [&](uint64_t block, bool keeps_old) {
+    ceph::buffer::ptr memory(ceph::buffer::create_aligned(block_bytes, block_bytes));
+    memory.zero();
+    if (keeps_old) {
+      ceph::buffer::list old;
+      // not worth keeping: the change frees it
+      const int r = read_blocks(o, BlockRange{block, block + 1}, old,
+                                CEPH_OSD_OP_FLAG_FADVISE_NOCACHE);
+      if (r < 0) {
+        return r;
+      }
+      copy_to(old, 0, block_bytes, memory.c_str());
+    }
+    overlay(block, offset, data, memory.c_str());
+    blocks->push_back(std::move(memory));
+    return 0;
+  };
+
+  if (first == last && (partial_head || partial_tail)) {
+    return append_merged(first, partial_head || end < o.size);
+  }
+  uint64_t position = offset;
+  if (partial_head) {
+    if (int r = append_merged(first, true); r < 0) {
+      return r;
+    }
+    position = (first + 1) * block_bytes;
+  }
+  const uint64_t middle_end = partial_tail ? last * block_bytes : end;
+  ceph::buffer::list middle;
+  append_range(data, position - offset, middle_end - position, &middle);
+  middle.rebuild_aligned_size_and_memory(
+    block_bytes, block_bytes, std::max(16u, middle.length() / bytes_per_vector_entry));
+  blocks->claim_append(middle);
+  return partial_tail ? append_merged(last, end < o.size) : 0;
+}
+
+void ObjectData::replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
+                                ceph::buffer::list&& blocks)
+{
+  const uint64_t bytes = blocks.length();
+  ceph_assert(bytes % block_bytes == 0);
+  ceph_assert(txc.reserved_bytes >= bytes);
+  txc.reserved_bytes -= bytes;
+  std::vector<iovec> iov;
+  for (const auto& piece : blocks.buffers()) {
+    iov.push_back(iovec{const_cast<char*>(piece.c_str()), piece.length()});
+  }
+  std::vector<uint32_t> checksums;
+  const std::vector<Extent> extents =
+    engine.write(txc, iov, std::any(std::move(blocks)), &checksums);
+
+  std::vector<MappedExtent> removed;
+  map.punch(o, BlockRange{first_block, first_block + bytes / block_bytes}, &removed);
+  release(txc, o, removed);
+  uint32_t done = 0;
+  for (const Extent& extent : extents) {
+    // a transaction that was undone may have left what it wrote there
+    cache.invalidate(extent);
+    MappedExtent e;
+    e.physical = extent;
+    e.checksums.assign(checksums.begin() + done, checksums.begin() + done + extent.blocks);
+    map.insert(o, first_block + done, e);
+    done += extent.blocks;
+  }
+  ceph_assert(done == bytes / block_bytes);
+  stats(txc, o)[PoolStats::allocated_bytes] += bytes;
+  stats(txc, o)[PoolStats::stored_bytes] += bytes;
+}
+
+int ObjectData::zero_in_block(TxnContext& txc, Onode& o, uint64_t offset, uint64_t end)
+{
+  end = std::min(end, o.size);
+  if (offset >= end) {
+    return 0;
+  }
+  const uint64_t block = block_floor(offset);
+  if (map.lookup(o, BlockRange{block, block + 1}).empty()) {
+    return 0;
+  }
+  return write_blocks(txc, o, offset, zeros(end - offset));
+}
+
+int ObjectData::zero(TxnContext& txc, const OnodeRef& o, uint64_t offset, uint64_t length)
+{
+  if (length == 0) {
+    return 0;
+  }
+  txc.dirty(o);
+  const uint64_t end = offset + length;
+  const TailWatch watch(*this, txc, *o, end);
+  if (o->inline_data) {
+    if (std::max(o->size, end) <= inline_max) {
+      return write_inline(txc, *o, offset, zeros(length));
+    }
+    if (int r = spill(txc, *o, 0, ceph::buffer::list()); r < 0) {
+      return r;
+    }
+  }
+  const BlockRange touched{block_floor(offset), block_ceil(end)};
+  const BlockRange whole{block_ceil(offset),
+                         end >= o->size ? block_ceil(end) : block_floor(end)};
+  if (int r = map.load_to_change(*o, touched, whole); r < 0) {
+    return r;
+  }
+  const uint64_t head_end = std::min(end, block_ceil(offset) * block_bytes);
+  if (int r = zero_in_block(txc, *o, offset, head_end); r < 0) {
+    return r;
+  }
+  if (!whole.empty()) {
+    std::vector<MappedExtent> removed;
+    map.punch(*o, whole, &removed);
+    release(txc, *o, removed);
+  }
+  const uint64_t tail = std::max(whole.end * block_bytes, head_end);
+  if (int r = zero_in_block(txc, *o, tail, end); r < 0) {
+    return r;
+  }
+  set_size(txc, *o, std::max(o->size, end));
+  return 0;
+}
+
+int ObjectData::truncate(TxnContext& txc, const OnodeRef& o, uint64_t size)
+{
+  if (size == o->size) {
+    return 0;
+  }
+  txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, std::numeric_limits<uint64_t>::max());
+  if (o->inline_data) {
+    if (size == 0) {
+      drop_inline(txc, *o);
+      set_size(txc, *o, 0);
+      return 0;
+    }
+    if (size <= inline_max) {
+      ceph::buffer::list old, resized;
+      if (int r = inline_bytes(*o, &old); r < 0) {
+        return r;
+      }
+      ceph::buffer::ptr memory(ceph::buffer::create(size));
+      memory.zero();
+      copy_to(old, 0, std::min(size, o->size), memory.c_str());
+      resized.push_back(std::move(memory));
+      set_inline(txc, *o, std::move(resized));
+      return 0;
+    }
+    if (int r = spill(txc, *o, 0, ceph::buffer::list()); r < 0) {
+      return r;
+    }
+  }
+  if (size < o->size) {
+    return shrink_blocks(txc, *o, size);
+  }
+  set_size(txc, *o, size);
+  return 0;
+}
+
+int ObjectData::shrink_blocks(TxnContext& txc, Onode& o, uint64_t size)
+{
+  const BlockRange cut{block_ceil(size), block_ceil(o.size)};
+  if (int r = map.load_to_change(o, BlockRange{block_floor(size), cut.end}, cut); r < 0) {
+    return r;
+  }
+  if (size > 0 && size <= shard_span_bytes) {
+    // its first shard moves into the onode's row
+    if (int r = map.load(o, BlockRange{0, 1}); r < 0) {
+      return r;
+    }
+  }
+  if (int r = zero_in_block(txc, o, size, cut.first * block_bytes); r < 0) {
+    return r;
+  }
+  std::vector<MappedExtent> removed;
+  map.punch(o, cut, &removed);
+  release(txc, o, removed);
+  set_size(txc, o, size);
+  return 0;
+}
+
+int ObjectData::remove(TxnContext& txc, const OnodeRef& o)
+{
+  txc.dirty(o);
+  const TailWatch watch(*this, txc, *o, o->size);
+  if (o->inline_data) {
+    drop_inline(txc, *o);
+  }
+  if (o->inline_has_row) {
+    txc.erase(Family::data, inline_key(o->nid));
+    o->inline_has_row = false;
+  }
+  o->inline_dirty = false;
+  const BlockRange all{0, std::max(block_ceil(o->size), uint64_t(o->shards_present.size()) *
+                                                          shard_span_blocks)};
+  // A read error of the table, which is not damage of one row, leaves shards that are not
+  // loaded: their rows and blocks stay for fsck.
+  if (map.load_to_change(*o, all, all) == 0) {
+    std::vector<MappedExtent> removed;
+    map.punch(*o, all, &removed);
+    release(txc, *o, removed);
+  }
+  map.erase_rows(txc, *o);
+  set_size(txc, *o, 0);
+  return 0;
+}
+
+}  // namespace tablestore

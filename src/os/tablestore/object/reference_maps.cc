@@ -1,0 +1,325 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+#include "os/tablestore/object/reference_maps.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/debug.h"
+#include "common/dout.h"
+#include "include/ceph_assert.h"
+#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/rows/row_codec.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.reference_maps "
+
+namespace tablestore {
+
+namespace {
+
+constexpr uint8_t reference_map_version = 1;
+constexpr uint8_t reference_map_compat = 1;
+constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
+constexpr size_t trim_at_least = 4096;
+constexpr size_t trim_all_at = 65536;   // some 20 MB
+
+}  // namespace
+
+void ReferenceMap::split_at(uint32_t block)
+{
+  auto p = runs.upper_bound(block);
+  if (p == runs.begin()) {
+    return;
+  }
+  --p;
+  const uint32_t end = p->first + p->second.blocks;
+  if (p->first == block || end <= block) {
+    return;
+  }
+  runs.emplace_hint(std::next(p), block, Run{end - block, p->second.references});
+  p->second.blocks = block - p->first;
+}
+
+bool ReferenceMap::covered(uint32_t block, uint32_t blocks, uint32_t references_min) const
+{
+  auto p = runs.upper_bound(block);
+  if (p == runs.begin()) {
+    return false;
+  }
+  --p;
+  const uint32_t end = block + blocks;
+  for (; block < end; ++p) {
+    if (p == runs.end() || p->first > block || p->first + p->second.blocks <= block ||
+        p->second.references < references_min) {
+      return false;
+    }
+    block = p->first + p->second.blocks;
+  }
+  return true;
+}
+
+void ReferenceMap::merge_neighbours()
+{
+  for (auto p = runs.begin(); p != runs.end();) {
+    auto next = std::next(p);
+    if (next != runs.end() && p->first + p->second.blocks == next->first &&
+        p->second.references == next->second.references) {
+      p->second.blocks += next->second.blocks;
+      runs.erase(next);
+    } else {
+      p = next;
+    }
+  }
+}
+
+bool ReferenceMap::add_reference(uint32_t block, uint32_t blocks)
+{
+  if (!covered(block, blocks, 1)) {
+    return false;
+  }
+  split_at(block);
+  split_at(block + blocks);
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+    ++p->second.references;
+  }
+  merge_neighbours();
+  return true;
+}
+
+bool ReferenceMap::drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed)
+{
+  if (!covered(block, blocks, 1)) {
+    return false;
+  }
+  split_at(block);
+  split_at(block + blocks);
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+    --p->second.references;
+  }
+  take_free(freed);
+  merge_neighbours();
+  return true;
+}
+
+void ReferenceMap::take_free(std::vector<Extent>* freed)
+{
+  const bool in_use = std::any_of(runs.begin(), runs.end(),
+                                  [](const auto& r) { return r.second.references > 0; });
+  if (in_use) {
+    split_at(first_block + 1);
+  }
+  for (auto p = runs.begin(); p != runs.end();) {
+    if (p->second.references > 0 || (in_use && p->first == first_block)) {
+      ++p;
+      continue;
+    }
+    if (!freed->empty() && freed->back().container == container &&
+        freed->back().end() == p->first) {
+      freed->back().blocks += p->second.blocks;
+    } else {
+      freed->push_back(Extent{container, p->first, p->second.blocks});
+    }
+    p = runs.erase(p);
+  }
+}
+
+std::vector<Extent> ReferenceMap::owned() const
+{
+  std::vector<Extent> extents;
+  for (const auto& [block, run] : runs) {
+    extents.push_back(Extent{container, block, run.blocks});
+  }
+  return extents;
+}
+
+std::string ReferenceMap::encode() const
+{
+  ValueWriter out;
+  out.varint(runs.size());
+  uint32_t position = first_block;
+  for (const auto& [block, run] : runs) {
+    out.varint(block - position);
+    out.varint(run.blocks);
+    out.varint(run.references);
+    position = block + run.blocks;
+  }
+  return out.finish(reference_map_version, reference_map_compat);
+}
+
+void ReferenceMap::decode(std::string_view row)
+{
+  ValueReader in(reference_map_version, row);
+  runs.clear();
+  uint64_t position = first_block;
+  const uint64_t end = std::min(position + largest_slot_blocks, u32_max);
+  for (uint64_t left = in.varint_up_to(largest_slot_blocks); left > 0; --left) {
+    position += in.varint_up_to(end - position);
+    Run run;
+    run.blocks = in.varint_up_to(end - position);
+    run.references = in.varint_up_to(u32_max);
+    if (run.blocks == 0) {
+      throw_malformed("empty run of a reference map");
+    }
+    if (run.references == 0 && (position != first_block || run.blocks != 1)) {
+      throw_malformed("blocks of a reference map without references");
+    }
+    runs.emplace(position, run);
+    position += run.blocks;
+  }
+  if (runs.empty() || runs.begin()->first != first_block) {
+    throw_malformed("reference map without its first block");
+  }
+}
+
+ReferenceMaps::ReferenceMaps(CephContext* cct, Engine& engine) : cct(cct), engine(engine) {}
+
+ReferenceMapRef ReferenceMaps::create(const Extent& extent)
+{
+  auto map = std::make_shared<ReferenceMap>();
+  map->container = extent.container;
+  map->first_block = extent.block;
+  std::lock_guard l{mutex};
+  make_room_locked();
+  // One of this name that is still pinned is a dead one, empty: the blocks were handed out again.
+  ReferenceMapRef& entry = maps[name_of(extent.container, extent.block)];
+  ceph_assert(!entry || entry->runs.empty());
+  entry = map;
+  map->used = true;
+  return map;
+}
+
+ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
+{
+  const uint64_t name = name_of(container, first_block);
+  {
+    std::lock_guard l{mutex};
+    if (auto p = maps.find(name); p != maps.end()) {
+      p->second->used = true;
+      return p->second;
+    }
+  }
+  auto map = std::make_shared<ReferenceMap>();
+  map->container = container;
+  map->first_block = first_block;
+  std::string row;
+  const Result<bool> found =
+      engine.get(Family::super, reference_map_key(container, first_block), &row);
+  if (!found.ok()) {
+    derr << "cannot read the row of the reference map at container " << container << " block "
+         << first_block << ": " << found.status().what() << dendl;
+    return nullptr;
+  }
+  if (!*found) {
+    derr << "the row of the reference map at container " << container << " block " << first_block
+         << " is missing, run ceph-tablestore-tool fsck" << dendl;
+    return nullptr;
+  }
+  try {
+    map->decode(row);
+  } catch (const ceph::buffer::error& e) {
+    derr << "the row of the reference map at container " << container << " block " << first_block
+         << " is damaged, run ceph-tablestore-tool fsck: " << e.what() << dendl;
+    return nullptr;
+  }
+  map->used = true;
+  std::lock_guard l{mutex};
+  make_room_locked();
+  return maps.try_emplace(name, map).first->second;
+}
+
+int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
+{
+  ceph_assert(part.container == e.physical.container && part.block >= e.physical.block &&
+              part.end() <= e.physical.end());
+  ReferenceMapRef map;
+  if (e.shared) {
+    map = load(e.physical.container, e.map_block);
+    if (!map) {
+      return -EIO;
+    }
+    txc.dirty(map);
+  } else {
+    map = create(e.physical);
+    txc.dirty(map);
+    map->runs.emplace(e.physical.block, ReferenceMap::Run{e.physical.blocks, 1});
+    e.shared = true;
+    e.map_block = e.physical.block;
+  }
+  if (!map->add_reference(part.block, part.blocks)) {
+    derr << "the reference map at container " << map->container << " block " << map->first_block
+         << " does not hold blocks " << part.block << "~" << part.blocks
+         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+    return -EIO;
+  }
+  return 0;
+}
+
+int ReferenceMaps::release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed)
+{
+  ReferenceMapRef map = load(e.physical.container, e.map_block);
+  if (!map) {
+    return -EIO;
+  }
+  txc.dirty(map);
+  std::vector<Extent> lost;
+  if (!map->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
+    derr << "the reference map at container " << map->container << " block " << map->first_block
+         << " does not hold blocks " << e.physical.block << "~" << e.physical.blocks
+         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+    return -EIO;
+  }
+  for (const Extent& extent : lost) {
+    txc.free(extent);
+    freed->push_back(extent);
+  }
+  return 0;
+}
+
+void ReferenceMaps::write_out(TxnContext& txc, ReferenceMap& map)
+{
+  const std::string key = reference_map_key(map.container, map.first_block);
+  if (map.runs.empty()) {
+    txc.erase(Family::super, key);
+  } else {
+    txc.put(Family::super, key, map.encode());
+  }
+  map.dirty = false;
+}
+
+void ReferenceMaps::trim()
+{
+  std::lock_guard l{mutex};
+  trim_locked(true);
+}
+
+void ReferenceMaps::make_room_locked()
+{
+  if (maps.size() >= trim_at) {
+    trim_locked(maps.size() >= trim_all_at);
+  }
+}
+
+void ReferenceMaps::trim_locked(bool all)
+{
+  std::erase_if(maps, [all](const auto& entry) {
+    const ReferenceMapRef& map = entry.second;
+    // Whoever uses one under its collection's lock holds a reference besides the map's.
+    const bool pinned = map.use_count() > 1 || map->transactions_in_flight > 0;
+    const bool was_used = std::exchange(map->used, false);
+    return !pinned && (all || !was_used);
+  });
+  trim_at = std::max(trim_at_least, maps.size() * 2);
+}
+
+uint64_t ReferenceMaps::count() const
+{
+  std::lock_guard l{mutex};
+  return maps.size();
+}
+
+}  // namespace tablestore

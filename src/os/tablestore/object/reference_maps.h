@@ -1,0 +1,100 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ceph_mutex.h"
+#include "include/common_fwd.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/txn/txn_context.h"
+
+namespace tablestore {
+
+/// How many extents of objects refer to each run of what was one extent when it was first shared:
+/// the row 'R' of Family::super. Runs that nothing refers to are not in the map (they are free);
+/// when the map is empty the row goes.
+///
+/// Its name is its first block. That block stays in the map, and is not freed, for as long as
+/// anything else is in it, with 0 references at the end: else its block could become the name of
+/// another reference map.
+struct ReferenceMap {
+  struct Run {
+    uint32_t blocks = 0;
+    uint32_t references = 0;   ///< 0 only for the first block
+    bool operator==(const Run&) const = default;
+  };
+  uint32_t container = 0;
+  uint32_t first_block = 0;
+  std::map<uint32_t, Run> runs;            ///< by block in the container; never overlap
+  bool dirty = false;
+  std::atomic<uint32_t> transactions_in_flight{0};
+  bool used = false;                       ///< since the last trimming; ReferenceMaps's
+
+  /// Adds one reference to each block of [block, +blocks); false where one of them is in no run.
+  bool add_reference(uint32_t block, uint32_t blocks);
+  /// Drops one reference from each block, and takes out of the map what lost its last: appended to
+  /// `freed`. False, with nothing changed, where one of them has no reference.
+  bool drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed);
+  /// All blocks that it owns: for fsck.
+  std::vector<Extent> owned() const;
+
+  std::string encode() const;
+  /// Throws ceph::buffer::error where damaged. Name and container are the key's.
+  void decode(std::string_view row);
+
+ private:
+  /// Makes a run start at `block`, if one contains it.
+  void split_at(uint32_t block);
+  bool covered(uint32_t block, uint32_t blocks, uint32_t references_min) const;
+  void merge_neighbours();
+  void take_free(std::vector<Extent>* freed);
+};
+using ReferenceMapRef = std::shared_ptr<ReferenceMap>;
+
+/// All reference maps that are in memory. A slot is only ever shared among objects of one collection
+/// (clones keep the hash), so a ReferenceMap is guarded by that collection's lock; the map here by a
+/// mutex of its own.
+///
+/// One that a transaction in flight has changed stays in memory until that is applied, so that what
+/// is here is never older than the table.
+class ReferenceMaps {
+ public:
+  ReferenceMaps(CephContext* cct, Engine& engine);
+  /// One more owner for `part` of `e`. Where `e` was not shared: all of it becomes so, `part` with
+  /// two references; sets e.shared and e.map_block, which the new owner's extent must take over.
+  /// -EIO where the row is damaged.
+  int share(TxnContext& txc, MappedExtent& e, const Extent& part);
+  /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
+  /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
+  int release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed);
+  /// The row of a dirty map.
+  void write_out(TxnContext& txc, ReferenceMap& map);
+  /// Drops maps that no transaction in flight pins.
+  void trim();
+  uint64_t count() const;
+
+ private:
+  static uint64_t name_of(uint32_t container, uint32_t first_block) {
+    return uint64_t(container) << 32 | first_block;
+  }
+  /// Null where it cannot be read, after a log line.
+  ReferenceMapRef load(uint32_t container, uint32_t first_block);
+  ReferenceMapRef create(const Extent& extent);
+  void make_room_locked();
+  /// Of those that nothing pins, all or what was not used since the last time.
+  void trim_locked(bool all);
+
+  CephContext* const cct;
+  Engine& engine;
+  mutable ceph::mutex mutex = ceph::make_mutex("TableStore::ReferenceMaps::mutex");
+  std::unordered_map<uint64_t, ReferenceMapRef> maps;
+  size_t trim_at = 4096;            ///< trims when that many are in memory
+};
+
+}  // namespace tablestore

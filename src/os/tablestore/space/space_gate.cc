@@ -1,0 +1,78 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/space/space_gate.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace tablestore {
+
+namespace {
+
+constexpr auto available_lifetime = std::chrono::milliseconds(100);
+constexpr auto delay_max = std::chrono::seconds(1);
+constexpr auto retry_interval = std::chrono::milliseconds(50);
+
+}  // namespace
+
+SpaceGate::SpaceGate(Engine& engine, uint64_t reserve_bytes, bool waits)
+  : engine(engine), reserve_max_bytes(reserve_bytes), waits(waits),
+    available(engine.space().available_bytes), available_at(ceph::mono_clock::now())
+{
+}
+
+uint64_t SpaceGate::available_bytes()
+{
+  std::lock_guard l{mutex};
+  const auto now = ceph::mono_clock::now();
+  if (now - available_at > available_lifetime) {
+    available = engine.space().available_bytes;
+    available_at = now;
+  }
+  return available;
+}
+
+ceph::timespan SpaceGate::delay(uint64_t bytes)
+{
+  const uint64_t left = available_bytes();
+  if (left >= reserve_max_bytes)
+    return ceph::timespan::zero();
+  // What is left lasts reserve_seconds at this rate, whoever writes and however much.
+  const uint64_t rate = std::max<uint64_t>(left / reserve_seconds, 64 << 10);
+  std::lock_guard l{mutex};
+  const auto now = ceph::mono_clock::now();
+  next_write_at = std::max(next_write_at, now) +
+      std::chrono::duration_cast<ceph::timespan>(
+          std::chrono::duration<double>(double(bytes) / rate));
+  next_write_at = std::min(next_write_at, now + delay_max);
+  return next_write_at - now;
+}
+
+Status SpaceGate::reserve(uint64_t bytes, ceph::timespan* waited)
+{
+  *waited = ceph::timespan::zero();
+  if (!waits)
+    return engine.reserve(bytes);
+  const auto start = ceph::mono_clock::now();
+  if (const auto d = delay(bytes); d > ceph::timespan::zero()) {
+    std::this_thread::sleep_for(d);
+    *waited = ceph::mono_clock::now() - start;
+  }
+  Status status = engine.reserve(bytes);
+  while (status.code() == ENOSPC && ceph::mono_clock::now() - start < patience) {
+    // What was freed comes back when the transactions that freed it are durable.
+    engine.drain();
+    std::this_thread::sleep_for(retry_interval);
+    status = engine.reserve(bytes);
+    *waited = ceph::mono_clock::now() - start;
+  }
+  if (status.ok()) {
+    // Until the next look at the engine: a fast writer must not run into the end of a full store
+    // before anybody could see it coming.
+    std::lock_guard l{mutex};
+    available -= std::min(available, bytes);
+  }
+  return status;
+}
+
+}  // namespace tablestore

@@ -1,0 +1,88 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "os/Transaction.h"
+#include "os/tablestore/collection/collection.h"
+#include "os/tablestore/omap/omap_writer.h"
+#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/txn/txn_scan.h"
+
+class TableStore;
+
+namespace tablestore {
+
+/// Turns the operations of ObjectStore transactions into one engine transaction: changes the
+/// objects in memory at once, so that the next read sees it, and at the end makes one row of each
+/// that changed.
+///
+/// Lives on the stack of queue_transactions(), under the unique locks of all collections named.
+class TxnBuilder {
+ public:
+  TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
+             const std::vector<CollectionRef>& locked);
+
+  /// Applies all operations of `t`, which `i` is at the beginning of. 0, or the error of one that
+  /// must not fail, which is in the log with a dump.
+  int add(ceph::os::Transaction& t, ceph::os::Transaction::iterator& i);
+  /// The rows. After it the transaction can be submitted.
+  void finish();
+  /// For marks on what was changed, once the transaction has its number.
+  OmapWriter& omap() { return omap_writer; }
+
+ private:
+  using Transaction = ceph::os::Transaction;
+  /// One Transaction's view: collections and objects by the index that its operations use.
+  struct Operands {
+    Transaction::iterator& i;
+    std::vector<CollectionRef> collections;
+    std::vector<OnodeRef> objects;
+  };
+
+  // ---- dispatch (txn_builder.cc)
+  int apply(Operands& at, const Transaction::Op& op);
+  int apply_to_object(Operands& at, const Transaction::Op& op, Collection& c, const OnodeRef& o);
+  int apply_to_omap(Operands& at, const Transaction::Op& op, const OnodeRef& o);
+  int apply_to_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
+                           const OnodeRef& o);
+  int object_at(Operands& at, uint32_t index, Collection& c, OnodeRef* out);
+  void report_failure(Transaction& t, const Transaction::Op& op, int position, int r);
+
+  // ---- collections (txn_builder_collections.cc)
+  int apply_to_collection(Operands& at, const Transaction::Op& op);
+  int make_collection(const coll_t& cid, unsigned bits, CollectionRef* c);
+  int remove_collection(CollectionRef* c);
+  int split_collection(Collection& parent, Collection& child, unsigned bits);
+  int merge_collection(CollectionRef* source, Collection& target, unsigned bits);
+  int set_bits(Collection& c, unsigned bits);
+  void drop_collection(CollectionRef* c);
+  int check_empty(Collection& c);
+  void put_collection_row(const Collection& c);
+
+  // ---- objects (txn_builder_objects.cc)
+  int create(const OnodeRef& o);
+  int write(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::buffer::list& bl);
+  int zero(const OnodeRef& o, uint64_t offset, uint64_t length);
+  int truncate(const OnodeRef& o, uint64_t size);
+  int remove(const OnodeRef& o);
+  int set_attr(const OnodeRef& o, std::string name, ceph::buffer::ptr value);
+  int remove_attr(const OnodeRef& o, const std::string& name);
+  int clone(const OnodeRef& from, const OnodeRef& to);
+  int clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+                  uint64_t length, uint64_t to_offset);
+  int rename(const OnodeRef& from, const OnodeRef& to);
+  int set_alloc_hint(const OnodeRef& o, const Transaction::Op& op);
+  /// Before an object is changed.
+  void keep_for_undo(const OnodeRef& o);
+
+  TableStore& store;
+  TxnContext& txc;
+  const std::vector<CollectionRef>& locked;
+  OmapWriter omap_writer;
+  std::set<const Onode*> kept_for_undo;
+};
+
+}  // namespace tablestore

@@ -1,0 +1,173 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/txn/txn_builder.h"
+
+#include "common/debug.h"
+#include "os/tablestore/TableStore.h"
+#include "os/tablestore/rows/keys.h"
+
+#define dout_context store.cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.txn "
+
+namespace tablestore {
+
+// Rows of objects do not name their collection, whose share of all objects follows from its id and
+// bits. So split and merge are changes of one or two rows. They are barriers: what was queued
+// through one handle before precedes what is queued through the other after.
+
+int TxnBuilder::apply_to_collection(Operands& at, const Transaction::Op& op)
+{
+  CollectionRef& c = at.collections[op.cid];
+  const coll_t& cid = at.i.colls[op.cid];
+  if (op.op == Transaction::OP_COLL_HINT) {
+    bufferlist hint;
+    at.i.decode_bl(hint);
+    return 0;
+  }
+  txc.barrier = true;
+  dout(10) << "op " << op.op << " on " << cid << " bits " << op.split_bits << dendl;
+  if (op.op == Transaction::OP_MKCOLL)
+    return make_collection(cid, op.split_bits, &c);
+  if (!c) {
+    derr << "no collection " << cid << dendl;
+    return op.op == Transaction::OP_RMCOLL ? -ENOENT : -ENXIO;
+  }
+  switch (op.op) {
+  case Transaction::OP_RMCOLL:
+    return remove_collection(&c);
+  case Transaction::OP_COLL_SET_BITS:
+    return set_bits(*c, op.split_bits);
+  }
+  CollectionRef& other = at.collections[op.dest_cid];
+  if (!other) {
+    derr << "no collection " << at.i.colls[op.dest_cid] << dendl;
+    return -ENXIO;
+  }
+  if (op.op == Transaction::OP_SPLIT_COLLECTION2)
+    return split_collection(*c, *other, op.split_bits);
+  return merge_collection(&c, *other, op.split_bits);
+}
+
+void TxnBuilder::put_collection_row(const Collection& c)
+{
+  bufferlist bl;
+  c.node.encode(bl);
+  txc.put(Family::super, collection_key(c.cid), bl.to_str());
+}
+
+int TxnBuilder::make_collection(const coll_t& cid, unsigned bits, CollectionRef* c)
+{
+  if (*c)
+    return -EEXIST;
+  std::unique_lock l{store.coll_lock};
+  auto p = store.new_coll_map.find(cid);
+  if (p == store.new_coll_map.end()) {
+    derr << cid << " is made without a create_new_collection() before" << dendl;
+    return -EINVAL;
+  }
+  *c = p->second;
+  store.new_coll_map.erase(p);
+  store.coll_map[cid] = *c;
+  (*c)->node.bits = bits;
+  put_collection_row(**c);
+  txc.on_undo([this, made = *c] {
+    std::unique_lock l{store.coll_lock};
+    store.coll_map.erase(made->cid);
+    store.new_coll_map[made->cid] = made;
+  });
+  return 0;
+}
+
+int TxnBuilder::remove_collection(CollectionRef* c)
+{
+  if (int r = check_empty(**c); r < 0)
+    return r;
+  drop_collection(c);
+  return 0;
+}
+
+void TxnBuilder::drop_collection(CollectionRef* c)
+{
+  {
+    std::unique_lock l{store.coll_lock};
+    store.coll_map.erase((*c)->cid);
+  }
+  (*c)->exists = false;
+  txc.erase(Family::super, collection_key((*c)->cid));
+  txc.on_undo([this, dropped = *c] {
+    std::unique_lock l{store.coll_lock};
+    dropped->exists = true;
+    store.coll_map[dropped->cid] = dropped;
+  });
+  c->reset();
+}
+
+int TxnBuilder::check_empty(Collection& c)
+{
+  std::string temp_low, temp_end, low, end;
+  collection_key_range(c.cid, c.node.bits, &temp_low, &temp_end, &low, &end);
+  const auto within = [&](const std::string& key) {
+    return (key >= temp_low && key < temp_end) || (key >= low && key < end);
+  };
+  for (const auto& o : txc.dirty_onodes) {
+    if (o->exists && within(o->key)) {
+      derr << c.cid << " is not empty: " << o->oid << dendl;
+      return -ENOTEMPTY;
+    }
+  }
+  // From here on the table shows all but this transaction's own changes, which are in memory.
+  c.last_change.wait_applied();
+  for (const auto& [first, last] : {std::pair(temp_low, temp_end), std::pair(low, end)}) {
+    auto it = store.engine->iterate(Family::object, first, last);
+    for (it->seek(first); it->valid(); it->next()) {
+      ghobject_t oid;
+      const bool known = decode_onode_key(it->key(), &oid);
+      const OnodeRef o = known ? store.onodes->get(oid) : nullptr;
+      if (o && !o->exists)
+        continue;
+      derr << c.cid << " is not empty: " << oid << dendl;
+      return -ENOTEMPTY;
+    }
+    if (!it->status().ok()) {
+      derr << c.cid << ": " << it->status().what() << dendl;
+      return -EIO;
+    }
+  }
+  return 0;
+}
+
+int TxnBuilder::set_bits(Collection& c, unsigned bits)
+{
+  txc.on_undo([c = CollectionRef(&c), old = c.node.bits] { c->node.bits = old; });
+  c.node.bits = bits;
+  put_collection_row(c);
+  return 0;
+}
+
+int TxnBuilder::split_collection(Collection& parent, Collection& child, unsigned bits)
+{
+  spg_t pgid;
+  if (!parent.cid.is_pg(&pgid) || !child.cid.is_pg(&pgid) || child.node.bits != bits) {
+    derr << "cannot split " << parent.cid << " into " << child.cid << " of " << child.node.bits
+         << " bits by " << bits << " bits" << dendl;
+    return -EINVAL;
+  }
+  return set_bits(parent, bits);
+}
+
+int TxnBuilder::merge_collection(CollectionRef* source, Collection& target, unsigned bits)
+{
+  spg_t pgid;
+  if (!(*source)->cid.is_pg(&pgid) || !target.cid.is_pg(&pgid)) {
+    derr << "cannot merge " << (*source)->cid << " into " << target.cid << dendl;
+    return -EINVAL;
+  }
+  if (int r = set_bits(target, bits); r < 0)
+    return r;
+  drop_collection(source);
+  return 0;
+}
+
+}  // namespace tablestore

@@ -1,0 +1,181 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/txn/txn_builder.h"
+
+#include "common/debug.h"
+#include "os/tablestore/TableStore.h"
+#include "os/tablestore/object/nid_allocator.h"
+#include "os/tablestore/object/object_data.h"
+#include "os/tablestore/object/onode_contents.h"
+#include "os/tablestore/home/perf.h"
+
+#define dout_context store.cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.txn "
+
+namespace tablestore {
+
+namespace {
+
+bool too_big(uint64_t offset, uint64_t length)
+{
+  return offset >= object_bytes_max || length >= object_bytes_max - offset;
+}
+
+}  // namespace
+
+void TxnBuilder::keep_for_undo(const OnodeRef& o)
+{
+  if (!txc.keep_undo || !kept_for_undo.insert(o.get()).second)
+    return;
+  auto before = std::make_shared<Onode>();
+  copy_contents(*o, *before);
+  txc.on_undo([o, before] { copy_contents(*before, *o); });
+}
+
+/// The omap of a placement group's own object is the OSD's log, which is not what users stored:
+/// it goes with the meta collection's objects.
+static int64_t statistics_pool(const ghobject_t& oid)
+{
+  constexpr int64_t meta_pool = -1;
+  return oid.is_pgmeta() ? meta_pool : normalised_pool(oid.hobj.pool);
+}
+
+int TxnBuilder::create(const OnodeRef& o)
+{
+  if (o->exists)
+    return 0;
+  txc.dirty(o);
+  o->exists = true;
+  o->nid = store.nids->allocate();
+  o->omap_pool = statistics_pool(o->oid);
+  ++txc.pool(o->omap_pool)[PoolStats::objects];
+  return 0;
+}
+
+int TxnBuilder::write(const OnodeRef& o, uint64_t offset, uint64_t length, bufferlist& bl)
+{
+  if (bl.length() != length)
+    return -EINVAL;
+  if (too_big(offset, length))
+    return -E2BIG;
+  create(o);
+  return length ? store.data->write(txc, o, offset, bl) : 0;
+}
+
+int TxnBuilder::zero(const OnodeRef& o, uint64_t offset, uint64_t length)
+{
+  if (too_big(offset, length))
+    return -E2BIG;
+  create(o);
+  return length ? store.data->zero(txc, o, offset, length) : 0;
+}
+
+int TxnBuilder::truncate(const OnodeRef& o, uint64_t size)
+{
+  if (too_big(size, 0))
+    return -E2BIG;
+  return size == o->size ? 0 : store.data->truncate(txc, o, size);
+}
+
+int TxnBuilder::remove(const OnodeRef& o)
+{
+  const auto started_at = ceph::mono_clock::now();
+  txc.dirty(o);
+  if (int r = store.data->remove(txc, o); r < 0)
+    return r;
+  omap_writer.clear(o);
+  --txc.pool(o->omap_pool)[PoolStats::objects];
+  reset_contents(*o);
+  store.injected.forget(o->oid);
+  store.logger->tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
+  return 0;
+}
+
+int TxnBuilder::set_attr(const OnodeRef& o, std::string name, ceph::buffer::ptr value)
+{
+  o->attrs.insert_or_assign(std::move(name), std::move(value));
+  txc.dirty(o);
+  return 0;
+}
+
+int TxnBuilder::remove_attr(const OnodeRef& o, const std::string& name)
+{
+  if (o->attrs.erase(name))
+    txc.dirty(o);
+  return 0;
+}
+
+int TxnBuilder::clone(const OnodeRef& from, const OnodeRef& to)
+{
+  if (from == to)
+    return 0;
+  if (from->oid.hobj.get_hash() != to->oid.hobj.get_hash()) {
+    derr << "clone of " << from->oid << " to " << to->oid << ", which has another hash" << dendl;
+    return -EINVAL;
+  }
+  if (to->exists) {
+    if (int r = store.data->remove(txc, to); r < 0)
+      return r;
+    omap_writer.clear(to);
+  }
+  create(to);
+  txc.dirty(to);
+  to->attrs = from->attrs;
+  if (from->size > 0) {
+    if (int r = store.data->clone_range(txc, from, to, 0, from->size, 0); r < 0)
+      return r;
+  }
+  if (Status s = omap_writer.clone(from, to); !s.ok()) {
+    derr << "clone of the omap of " << from->oid << ": " << s.what() << dendl;
+    return -EIO;
+  }
+  return 0;
+}
+
+int TxnBuilder::clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+                            uint64_t length, uint64_t to_offset)
+{
+  if (too_big(from_offset, length) || too_big(to_offset, length))
+    return -E2BIG;
+  if (from_offset + length > from->size) {
+    derr << "clone of 0x" << std::hex << from_offset << "~" << length << " of " << from->oid
+         << ", whose size is 0x" << from->size << std::dec << dendl;
+    return -EINVAL;
+  }
+  create(to);
+  if (length == 0)
+    return 0;
+  if (from != to)
+    return store.data->clone_range(txc, from, to, from_offset, length, to_offset);
+  // The ranges may overlap.
+  bufferlist bl;
+  if (int r = store.data->read(from, from_offset, length, bl, 0); r < 0)
+    return r;
+  return store.data->write(txc, to, to_offset, bl);
+}
+
+int TxnBuilder::rename(const OnodeRef& from, const OnodeRef& to)
+{
+  if (from == to || to->exists) {
+    derr << "rename of " << from->oid << " to " << to->oid << ", which exists" << dendl;
+    return -EEXIST;
+  }
+  txc.dirty(from);
+  txc.dirty(to);
+  move_contents(*from, *to);
+  omap_writer.moved(to);
+  return 0;
+}
+
+int TxnBuilder::set_alloc_hint(const OnodeRef& o, const Transaction::Op& op)
+{
+  o->alloc_hint_flags = op.hint;
+  o->expected_object_size = std::min<uint64_t>(op.expected_object_size, UINT32_MAX);
+  o->expected_write_size = std::min<uint64_t>(op.expected_write_size, UINT32_MAX);
+  txc.dirty(o);
+  return 0;
+}
+
+}  // namespace tablestore

@@ -1,0 +1,90 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+
+// The references of a shared slot, and changes of one that is accepted.
+//
+//   input = first_block:u32 changes:u8 {what:u8 block:u8 blocks:u8} row
+#include <numeric>
+
+#include "os/tablestore/object/reference_maps.h"
+#include "test/objectstore/tablestore/fuzz/row_input.h"
+
+namespace tablestore::fuzz {
+namespace {
+
+struct Change {
+  bool add;
+  uint32_t block, blocks;
+};
+
+uint64_t blocks_of(const std::vector<Extent>& extents)
+{
+  return std::accumulate(extents.begin(), extents.end(), uint64_t(0),
+                         [](uint64_t sum, const Extent& e) { return sum + e.blocks; });
+}
+
+void check(const ReferenceMap& slot)
+{
+  uint64_t position = slot.first_block;
+  for (const auto& [block, run] : slot.runs) {
+    ceph_assert(block >= position && run.blocks > 0);
+    ceph_assert(run.references > 0 || (block == slot.first_block && run.blocks == 1));
+    position = uint64_t(block) + run.blocks;
+  }
+  ceph_assert(position - slot.first_block <= largest_slot_blocks);
+}
+
+bool decode(std::string_view row, ReferenceMap* slot)
+{
+  const Exactly memory(row);
+  try {
+    slot->decode(memory.view());
+  } catch (const ceph::buffer::error&) {
+    return false;
+  }
+  ceph_assert(!slot->runs.empty() && slot->runs.begin()->first == slot->first_block);
+  check(*slot);
+  return true;
+}
+
+void run(Input in)
+{
+  ReferenceMap slot;
+  slot.first_block = in.u32();
+  std::vector<Change> changes(in.u8() % 8);
+  for (Change& c : changes) {
+    c.add = in.u8() & 1;
+    c.block = slot.first_block + in.u8();
+    c.blocks = in.u8() % 64 + 1;
+  }
+  if (!decode(take_row(in), &slot)) {
+    return;
+  }
+  for (const Change& c : changes) {
+    if (uint64_t(c.block) + c.blocks > UINT32_MAX || c.block < slot.first_block) {
+      continue;   // no extent does
+    }
+    const uint64_t before = blocks_of(slot.owned());
+    std::vector<Extent> freed;
+    c.add ? slot.add_reference(c.block, c.blocks)
+          : slot.drop_reference(c.block, c.blocks, &freed);
+    ceph_assert(blocks_of(slot.owned()) + blocks_of(freed) == before);
+    check(slot);
+    if (slot.runs.empty()) {
+      return;
+    }
+  }
+  ReferenceMap again;
+  again.first_block = slot.first_block;
+  ceph_assert(decode(slot.encode(), &again));
+  ceph_assert(again.runs == slot.runs);
+}
+
+}  // namespace
+}  // namespace tablestore::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+{
+  tablestore::fuzz::run({data, size});
+  return 0;
+}
