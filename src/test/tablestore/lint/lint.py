@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rules of the code's style that a program can check, as one more test suite.
 
-    python3 env/lint.py
+    python3 src/test/tablestore/lint/lint.py
 
 Says where a rule is broken, one line each, and ends with a line of counts in the format of the
 other suites: every rule is a test. What the rules are for is in CONTRIBUTING.md.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Iterator
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[4]
 ENGINE = ROOT / "src/os/tablestore/engine"
 CODE = [ROOT / each for each in ("src/os/tablestore", "src/test/tablestore",
                                  "src/test/objectstore/tablestore", "src/tools/tablestore")]
@@ -40,7 +40,7 @@ def headers() -> Iterator[Path]:
 
 def checked() -> Iterator[Path]:
     yield from cplusplus()
-    yield from files(ROOT / "env", ROOT / "bench", endings=(".py",))
+    yield from files(ROOT / "env", ROOT / "bench", ROOT / "qa", *CODE, endings=(".py",))
 
 
 def files_are_short() -> Iterator[Breach]:

@@ -3,6 +3,8 @@
 
 ENGINE_SIM=/unit/plain/tablestore_sim
 STORE_SIM=/ceph/build/bin/ceph_tablestore_sim
+ENGINE_MUTANTS=/tablestore/src/test/tablestore/sim/mutants.py
+STORE_MUTANTS=/tablestore/src/test/objectstore/tablestore/sim/store_mutants.py
 
 build_sim() {
   need setup_rocksdb
@@ -61,22 +63,23 @@ run_sim_part() { # PROGRAM NAME ARGS...
   add_counts "sim-$name" "$status" $((status == 0)) $((status != 0)) 0
 }
 
-# Every way in which env/mutants.py breaks the engine must be found, and every
-# one in which env/store_mutants.py breaks the store. Names are of one of them.
+# Every way in which these programs break the engine and the store must be
+# found. Names are of one of them.
 suite_mutants() {
   local ours=0 word
   for word; do
-    if grep -q "mutant(\"$word\"" "$CHECKOUT/env/store_mutants.py"; then :; else ours=1; fi
+    if grep -q "mutant(\"$word\"" "$CHECKOUT${STORE_MUTANTS#/tablestore}"; then :; else ours=1; fi
   done
-  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim; run_mutants mutants "$@"; fi
+  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim; run_mutants "$ENGINE_MUTANTS" "$@"; fi
   if [ $# = 0 ] || [ $ours = 0 ]; then
-    if has_store_sim mutants; then run_mutants store_mutants "$@"; fi
+    if has_store_sim mutants; then run_mutants "$STORE_MUTANTS" "$@"; fi
   fi
 }
 run_mutants() { # PROGRAM ARGS...
-  local name=$1 log=$LOGS/test-$1.log status=0
+  local program=$1 name=$(basename "$1" .py) status=0
+  local log=$LOGS/test-$name.log
   shift
   say "[$name] (log: $log)"
-  in_env python3 "/tablestore/env/$name.py" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  in_env python3 "$program" "$@" </dev/null 2>&1 | tee "$log" || status=$?
   add_counts "$name" "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does the simulator find bugs? Breaks the engine on purpose, one way at a time.
 
-    python3 env/mutants.py [--minutes M] [--powercut] [NAME ...]
+    python3 src/test/tablestore/sim/mutants.py [--minutes M] [--powercut] [NAME ...]
 
 Each mutant is a change of the engine's source that a tired programmer could make. It is compiled
 in place of the file that it changes, linked with the simulator, and must make it fail; or, with
@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[4]
 ENGINE = ROOT / "src/os/tablestore/engine"
 BUILD = Path("/unit/plain")
 CEPH = Path("/ceph")

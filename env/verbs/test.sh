@@ -79,17 +79,17 @@ suite_unit() {
   fi
   say "[unit] built in $(elapsed $((SECONDS - began))) (log: $log)"
   # gcc's thread sanitizer cannot cope with the kernel's widest address
-  # randomisation; RocksDB is not instrumented, see env/tsan.supp.
+  # randomisation; RocksDB is not instrumented, see qa/tsan.supp.
   run_gtest "unit-$variant" setarch -R env \
     ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    TSAN_OPTIONS=suppressions=/tablestore/env/tsan.supp:second_deadlock_stack=1 \
+    TSAN_OPTIONS=suppressions=/tablestore/qa/tsan.supp:second_deadlock_stack=1 \
     "/unit/$variant/tablestore_engine_test" "$@"
 }
 
 # The rules of style that a program can check; each is a test.
 suite_lint() {
   local log=$LOGS/test-lint.log status=0
-  in_env python3 /tablestore/env/lint.py </dev/null >"$log" 2>&1 || status=$?
+  in_env python3 /tablestore/src/test/tablestore/lint/lint.py </dev/null >"$log" 2>&1 || status=$?
   [ "$status" = 0 ] || cat "$log" >&2
   add_counts lint "$status" $(tail -n 1 "$log" | tr -dc '0-9 ')
 }
@@ -105,12 +105,12 @@ suite_store() {
   fi
 }
 
-# Real clusters; env/osd_test.py ends with a line of counts in our format.
+# Real clusters; qa/osd/osd_test.py ends with a line of counts in our format.
 suite_osd() {
   need setup_ceph
   local log=$LOGS/test-osd.log status=0 counts
   say "[osd] (log: $log)"
-  in_env python3 /tablestore/env/osd_test.py "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  in_env python3 /tablestore/qa/osd/osd_test.py "$@" </dev/null 2>&1 | tee "$log" || status=$?
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
   add_counts osd "$status" $(tr -dc '0-9 ' <<<"$counts")
 }

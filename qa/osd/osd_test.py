@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 
 from cephcluster.cluster import Cluster  # noqa: E402
 from cephcluster.config import STORES  # noqa: E402

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Does the simulator find bugs of the store? Breaks the ObjectStore on purpose, one way at a time.
 
-    python3 env/store_mutants.py [--seeds N] [--jobs N] [NAME ...]
+    python3 src/test/objectstore/tablestore/sim/store_mutants.py [--seeds N] [--jobs N] [NAME ...]
 
-As env/mutants.py does with the engine. Each mutant is compiled in place of the file that it
-changes, as Ceph's build would, linked with ceph_tablestore_sim, and must make it fail. Runs inside
-the environment, where that program has been built; ends with a line of counts.
+As src/test/tablestore/sim/mutants.py does with the engine. Each mutant is compiled in place of the
+file that it changes, as Ceph's build would, linked with ceph_tablestore_sim, and must make it fail.
+Runs inside the environment, where that program has been built; ends with a line of counts.
 """
 import argparse
 import re
@@ -17,7 +17,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mutants import Mutant, mutant, run
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tablestore/sim"))
+
+from mutants import Mutant, mutant, run  # noqa: E402
 
 BUILD = Path("/ceph/build")
 STORE = Path("/ceph/src/os/tablestore")
@@ -126,7 +128,7 @@ def build(each: Mutant, place: Path, log: Path, all_commands: list[str]) -> Path
         changed[edit.path] = text.replace(edit.before, edit.after)
     objects = []
     for path, text in changed.items():
-        source = place / path
+        source = place / path.replace("/", "_")
         source.write_text(text, encoding="utf-8")
         objects.append(source.with_suffix(".o"))
         if run(compile_command(all_commands, path, source, objects[-1]), log):

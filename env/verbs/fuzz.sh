@@ -1,5 +1,8 @@
 # ./run fuzz and the suite fuzz: what reads bytes from the disk, under libFuzzer
-# and the address and undefined-behaviour sanitizers. The work is in env/fuzz.py.
+# and the address and undefined-behaviour sanitizers. The work is in
+# src/test/tablestore/fuzz/fuzz.py.
+
+FUZZ=/tablestore/src/test/tablestore/fuzz/fuzz.py
 
 # Only this needs clang: it is installed when it is first called for.
 FUZZ_PACKAGES="clang libclang-rt-dev llvm"
@@ -41,7 +44,7 @@ run_fuzz() {
   done
   build_fuzz $variant
   trap - INT TERM
-  exec_in_env python3 /tablestore/env/fuzz.py "${arguments[@]}"
+  exec_in_env python3 "$FUZZ" "${arguments[@]}"
 }
 
 # What was found worth keeping, and a fixed number of inputs more; one target is one test.
@@ -49,7 +52,7 @@ suite_fuzz() {
   build_fuzz
   local log=$LOGS/test-fuzz.log status=0
   say "[fuzz] (log: $log)"
-  in_env python3 /tablestore/env/fuzz.py --fixed "$@" </dev/null >"$log" 2>&1 || status=$?
+  in_env python3 "$FUZZ" --fixed "$@" </dev/null >"$log" 2>&1 || status=$?
   [ "$status" = 0 ] || tail -n 40 "$log" >&2
   add_counts fuzz "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
 }
