@@ -86,12 +86,16 @@ suite_unit() {
     "/unit/$variant/tablestore_engine_test" "$@"
 }
 
-# The rules of style that a program can check; each is a test.
+# The rules that a program can check, each of which is a test, and whether it notices.
 suite_lint() {
-  local log=$LOGS/test-lint.log status=0
-  in_env python3 /tablestore/src/test/tablestore/lint/lint.py </dev/null >"$log" 2>&1 || status=$?
-  [ "$status" = 0 ] || cat "$log" >&2
-  add_counts lint "$status" $(tail -n 1 "$log" | tr -dc '0-9 ')
+  local program log status
+  for program in lint test_lint; do
+    log=$LOGS/test-$program.log status=0
+    in_env python3 "/tablestore/src/test/tablestore/lint/$program.py" </dev/null >"$log" 2>&1 ||
+      status=$?
+    [ "$status" = 0 ] || cat "$log" >&2
+    add_counts "$program" "$status" $(tail -n 1 "$log" | tr -dc '0-9 ')
+  done
 }
 
 # Ceph's contract tests with the parameter tablestore, and our own.

@@ -4,12 +4,16 @@
     python3 src/test/tablestore/lint/lint.py
 
 Says where a rule is broken, one line each, and ends with a line of counts in the format of the
-other suites: every rule is a test. What the rules are for is in CONTRIBUTING.md.
+other suites: every rule is a test. What the rules are for is in CONTRIBUTING.md; those of the
+tree, what may include what, are in tree.py.
 """
 import re
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Iterator
+
+import tree
 
 ROOT = Path(__file__).resolve().parents[4]
 ENGINE = ROOT / "src/os/tablestore/engine"
@@ -150,16 +154,24 @@ RULES = (files_are_short, lines_are_short, engine_knows_no_ceph, nothing_is_left
          no_paths_of_a_machine, every_option_is_documented, tests_named_in_the_docs_exist)
 
 
-def main() -> int:
-    failed = 0
+def rules() -> Iterator[tuple[str, Callable[[], Iterator[Breach]]]]:
     for rule in RULES:
+        yield rule.__name__, rule
+    for of_tree in tree.RULES:
+        yield of_tree.__name__, partial(of_tree, ROOT)
+
+
+def main() -> int:
+    failed = passed = 0
+    for name, rule in rules():
         breaches = list(rule())
         for path, number, what in breaches:
             print(f"{path.relative_to(ROOT)}:{number}: {what}")
+        passed += not breaches
+        failed += bool(breaches)
         if breaches:
-            failed += 1
-            print(f"[  FAILED  ] lint: {rule.__name__.replace('_', ' ')}")
-    print(f"{len(RULES) - failed} passed, {failed} failed")
+            print(f"[  FAILED  ] lint: {name.replace('_', ' ')}")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
