@@ -5,7 +5,7 @@
 
 Says where a rule is broken, one line each, and ends with a line of counts in the format of the
 other suites: every rule is a test. What the rules are for is in CONTRIBUTING.md; those of the
-tree, what may include what, are in tree.py.
+tree, what may include what, are in tree.py, and what nothing uses is told by unused.py.
 """
 import re
 import sys
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import tree
+import unused
 
 ROOT = Path(__file__).resolve().parents[4]
 ENGINE = ROOT / "src/os/tablestore/engine"
@@ -157,7 +158,7 @@ RULES = (files_are_short, lines_are_short, engine_knows_no_ceph, nothing_is_left
 def rules() -> Iterator[tuple[str, Callable[[], Iterator[Breach]]]]:
     for rule in RULES:
         yield rule.__name__, rule
-    for of_tree in tree.RULES:
+    for of_tree in (*tree.RULES, unused.declared_names_are_used):
         yield of_tree.__name__, partial(of_tree, ROOT)
 
 

@@ -5,6 +5,8 @@
 
 Ends with a line of counts in the format of the other suites.
 """
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tree
+import unused
 
 
 class Tree(unittest.TestCase):
@@ -209,6 +212,53 @@ class Names(Tree):
             "no document cites it",
             "is not a raw result",
             "a document cites 2026-01-03T0000-quick.json, which is not here"])
+
+
+class Unused(Tree):
+    PROGRAM = """
+namespace tablestore {
+struct Part {
+  Part();
+  virtual ~Part();
+  virtual void through_the_table();
+  void called();
+  void only_by_tests();
+};
+Part::Part() {}
+Part::~Part() {}
+void Part::through_the_table() { called(); }
+__attribute__((noinline)) void Part::called() { asm volatile(""); }
+void Part::only_by_tests() {}
+}
+void not_ours() {}
+"""
+    CALLER = """
+namespace tablestore { struct Part { Part(); virtual ~Part(); }; }
+int main() { tablestore::Part part; }
+"""
+
+    @unittest.skipUnless(shutil.which("g++"), "no compiler here")
+    def test_functions_that_no_object_refers_to(self) -> None:
+        objects = []
+        for name, text in (("part", self.PROGRAM), ("caller", self.CALLER)):
+            self.file(f"{name}.cc", text)
+            objects.append(self.root / f"{name}.o")
+            subprocess.run(["g++", "-O2", "-fPIC", "-c", str(self.root / f"{name}.cc"), "-o",
+                            str(objects[-1])], check=True)
+        count, found = unused.unused_functions(objects)
+        self.assertEqual(found, ["tablestore::Part::only_by_tests()"])
+        # A constructor or destructor has two names at one place, a deleting one is its own.
+        self.assertEqual(count, 6)
+
+    def test_names_that_nothing_else_names(self) -> None:
+        self.source("rows/keys.h", text="struct Keys {\n  int used = 0;\n  int read_only = 0;\n"
+                                        "  bool idle() const { return true; }\n"
+                                        "  bool of_a_base(int,\n       int) override;\n"
+                                        "  bool for_ceph();\n};")
+        self.source("rows/keys.cc", "rows/keys.h", text="int f(Keys k) { return k.used; }  // idle")
+        self.file("patches/20.2/1.patch", "+  keys.for_ceph();")
+        self.assertEqual(self.of_store(unused.declared_names_are_used), [
+            "rows/keys.h:3: nothing uses read_only", "rows/keys.h:4: nothing uses idle"])
 
 
 def main() -> int:
