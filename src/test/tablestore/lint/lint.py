@@ -13,10 +13,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import tree
-import unused
-
 ROOT = Path(__file__).resolve().parents[4]
+SIMULATORS = (ROOT / "src/test/tablestore/sim", ROOT / "src/test/objectstore/tablestore/sim")
+sys.path[:0] = map(str, SIMULATORS)
+sys.dont_write_bytecode = True
+
+import mutants  # noqa: E402
+import store_mutants  # noqa: E402
+import tree  # noqa: E402
+import unused  # noqa: E402
+
 ENGINE = ROOT / "src/os/tablestore/engine"
 CODE = [ROOT / each for each in ("src/os/tablestore", "src/test/tablestore",
                                  "src/test/objectstore/tablestore", "src/tools/tablestore")]
@@ -125,6 +131,26 @@ def no_paths_of_a_machine() -> Iterator[Breach]:
                 yield path, number, f"a path of one machine: {found[0]}"
 
 
+def mutants_fit_the_source() -> Iterator[Breach]:
+    """A mutant whose text is not there any more breaks nothing, and is only told when it is tried,
+    which takes long."""
+    for module, sources in ((mutants, ENGINE), (store_mutants, ENGINE.parent)):
+        path = Path(module.__file__)
+        heads = {found[1]: number for number, line in enumerate(lines(path), 1)
+                 if (found := re.match(r'\s*mutant\("(\w+)"', line))}
+        for each in module.MUTANTS:
+            changed: dict[str, str] = {}
+            for edit in each.edits:
+                source = sources / edit.path
+                text = changed.get(edit.path) or (
+                    source.read_text(encoding="utf-8") if source.is_file() else "")
+                if text.count(edit.before) != 1:
+                    yield path, heads.get(each.name, 1), (
+                        f"{each.name}: found {text.count(edit.before)} times in {edit.path}: "
+                        f"{edit.before.strip()[:60]!r}")
+                changed[edit.path] = text.replace(edit.before, edit.after)
+
+
 def every_option_is_documented() -> Iterator[Breach]:
     options = ROOT / "src/common/options/tablestore.yaml.in"
     reference = ROOT / "doc/rados/configuration/tablestore-config-ref.rst"
@@ -152,7 +178,8 @@ def tests_named_in_the_docs_exist() -> Iterator[Breach]:
 
 RULES = (files_are_short, lines_are_short, engine_knows_no_ceph, nothing_is_left_to_do,
          headers_use_no_namespace, headers_say_what_they_are_for, types_have_one_definition,
-         no_paths_of_a_machine, every_option_is_documented, tests_named_in_the_docs_exist)
+         no_paths_of_a_machine, mutants_fit_the_source, every_option_is_documented,
+         tests_named_in_the_docs_exist)
 
 
 def rules() -> Iterator[tuple[str, Callable[[], Iterator[Breach]]]]:
