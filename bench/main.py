@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "env")]
+sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "qa/cluster")]
 
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402

@@ -1,4 +1,4 @@
-# Shared by ./run and the rooms in env/: where things live, messages, steps.
+# Shared by ./run and the rooms in env/ and env/verbs/: where things live, messages, steps.
 # Sourced, never executed.
 
 CACHE=${TABLESTORE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tablestore}

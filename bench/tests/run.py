@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(BENCH), str(BENCH.parent / "env")]
+sys.path[:0] = [str(BENCH), str(BENCH.parent / "qa/cluster")]
 sys.dont_write_bytecode = True
 
 

@@ -1,2 +1,0 @@
-"""The tests of a real OSD on TableStore, seen from outside: by clients, by the
-mon, and by an operator's tools. `env/osd_test.py` runs them."""

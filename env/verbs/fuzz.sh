@@ -1,0 +1,58 @@
+# ./run fuzz and the suite fuzz: what reads bytes from the disk, under libFuzzer
+# and the address and undefined-behaviour sanitizers. The work is in
+# src/test/tablestore/fuzz/fuzz.py.
+
+FUZZ=/tablestore/src/test/tablestore/fuzz/fuzz.py
+
+# Only this needs clang: it is installed when it is first called for.
+FUZZ_PACKAGES="clang libclang-rt-dev llvm"
+
+install_clang() { in_env sh -ec "$apt_recover; $APT update; $APT install $FUZZ_PACKAGES; apt-get clean"; }
+
+setup_clang() {
+  [ -x "$ROOTFS/usr/bin/clang++" ] || rm -f "$STAMPS/clang"
+  step clang "$(hash_of "$(stamp build-deps)" "$FUZZ_PACKAGES")" "clang, about 15 seconds" install_clang
+}
+
+# The targets of the store's rows take the rest of Ceph from its build, of any
+# day: they compile what they test themselves.
+build_fuzz() { # [coverage]
+  need setup_rocksdb
+  [ -e "$BUILD/lib/libceph-common.so" ] || need setup_ceph
+  need setup_clang
+  local log=$LOGS/fuzz-build.log began=$SECONDS
+  if ! in_env bash /tablestore/env/build_fuzz.sh "$@" >"$log" 2>&1; then
+    show_compile_error "$log"
+    die "the fuzz targets do not build (full log: $log)"
+  fi
+  say "[fuzz] built in $(elapsed $((SECONDS - began))) (log: $log)"
+}
+
+run_fuzz() {
+  local word variant= arguments=()
+  for word; do
+    case $word in
+      --coverage) variant=coverage; arguments+=("$word") ;;
+      # An input is on the host: what runs inside gets a copy.
+      *) if [ -f "$word" ]; then
+           mkdir -p "$STATE/fuzz"
+           cp "$word" "$STATE/fuzz/input"
+           word=/state/fuzz/input
+         fi
+         arguments+=("$word") ;;
+    esac
+  done
+  build_fuzz $variant
+  trap - INT TERM
+  exec_in_env python3 "$FUZZ" "${arguments[@]}"
+}
+
+# What was found worth keeping, and a fixed number of inputs more; one target is one test.
+suite_fuzz() {
+  build_fuzz
+  local log=$LOGS/test-fuzz.log status=0
+  say "[fuzz] (log: $log)"
+  in_env python3 "$FUZZ" --fixed "$@" </dev/null >"$log" 2>&1 || status=$?
+  [ "$status" = 0 ] || tail -n 40 "$log" >&2
+  add_counts fuzz "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
+}

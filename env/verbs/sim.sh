@@ -1,0 +1,85 @@
+# ./run sim and the suites sim and mutants: the engine, and the whole store
+# (--store), on a simulated disk.
+
+ENGINE_SIM=/unit/plain/tablestore_sim
+STORE_SIM=/ceph/build/bin/ceph_tablestore_sim
+ENGINE_MUTANTS=/tablestore/src/test/tablestore/sim/mutants.py
+STORE_MUTANTS=/tablestore/src/test/objectstore/tablestore/sim/store_mutants.py
+
+build_sim() {
+  need setup_rocksdb
+  local log=$LOGS/sim-build.log
+  if ! in_env bash /tablestore/env/build_unit.sh plain tablestore_sim tablestore_sim_test \
+    >"$log" 2>&1; then
+    show_compile_error "$log"
+    die "the simulator does not build (full log: $log)"
+  fi
+}
+
+run_sim() {
+  local word program= rest=()
+  for word; do if [ "$word" = --store ]; then program=$STORE_SIM; else rest+=("$word"); fi; done
+  if [ "$program" ]; then need setup_ceph; else build_sim; fi
+  trap - INT TERM
+  exec_in_env "${program:-$ENGINE_SIM}" "${rest[@]}"
+}
+
+# The store's simulator is a part of Ceph's build, which takes half an hour the
+# first time: nobody gets that by asking for the engine's.
+has_store_sim() {
+  if [ "$(stamp build)" ]; then need setup_ceph; return; fi
+  say "[$1] without the whole store, which Ceph's build is needed for: ./run setup"
+  return 1
+}
+
+# The simulator's own tests, then fixed seeds and all histories of up to two
+# transactions: about four minutes of one core; then the same of the whole
+# store, about four. With arguments: the tests only.
+suite_sim() {
+  build_sim
+  run_gtest sim /unit/plain/tablestore_sim_test "$@"
+  [ $# = 0 ] || return 0
+  sim_part random --seeds 600
+  sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
+  sim_part exhaustive --exhaustive --transactions 2
+  has_store_sim sim || return 0
+  store_sim_part random --seeds 500
+  store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
+  store_sim_part twice --seeds 50 --seed 200000 --twice
+  # A mount that fails after the engine has opened, then a crash.
+  store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
+  store_sim_part exhaustive --exhaustive --transactions 1
+}
+
+# One run of the simulator is one test.
+sim_part() { run_sim_part "$ENGINE_SIM" "$@"; }
+store_sim_part() { local name=$1; shift; run_sim_part "$STORE_SIM" "store-$name" "$@"; }
+run_sim_part() { # PROGRAM NAME ARGS...
+  local program=$1 name=$2 log=$LOGS/test-sim-$2.log status=0
+  shift 2
+  say "[sim-$name] (log: $log)"
+  in_env "$program" "$@" </dev/null >"$log" 2>&1 || status=$?
+  grep -vE '/s$' "$log" | tail -n 8 >&2 || true
+  add_counts "sim-$name" "$status" $((status == 0)) $((status != 0)) 0
+}
+
+# Every way in which these programs break the engine and the store must be
+# found. Names are of one of them.
+suite_mutants() {
+  local ours=0 word
+  for word; do
+    if grep -q "mutant(\"$word\"" "$CHECKOUT${STORE_MUTANTS#/tablestore}"; then :; else ours=1; fi
+  done
+  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim; run_mutants "$ENGINE_MUTANTS" "$@"; fi
+  if [ $# = 0 ] || [ $ours = 0 ]; then
+    if has_store_sim mutants; then run_mutants "$STORE_MUTANTS" "$@"; fi
+  fi
+}
+run_mutants() { # PROGRAM ARGS...
+  local program=$1 name=$(basename "$1" .py) status=0
+  local log=$LOGS/test-$name.log
+  shift
+  say "[$name] (log: $log)"
+  in_env python3 "$program" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  add_counts "$name" "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
+}

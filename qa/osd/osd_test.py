@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Tests of a real OSD in a real cluster: clients, snapshots, crashes, scrub,
+an operator's tools."""
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
+
+from cephcluster.cluster import Cluster  # noqa: E402
+from cephcluster.config import STORES  # noqa: E402
+from cephcluster.daemons import cause_of_death, tail_of  # noqa: E402
+from cephcluster.ephemeral import EphemeralCluster  # noqa: E402
+from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
+from cephcluster.wait import signals_as_exceptions  # noqa: E402
+from osdtests import boot, crash, objects, tools  # noqa: E402,F401  (they register tests)
+from osdtests.bed import TESTS, Bed, Test  # noqa: E402
+
+HINT = "run it alone with './run test osd --only NAME'; --keep leaves its cluster running"
+
+
+class Count:
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed = 0
+
+    @contextmanager
+    def one(self, name: str) -> Iterator[list[str]]:
+        """Runs one test in its body: prints how it ended, swallows failures.
+        What the body puts into the list is printed beside "ok"."""
+        began = time.monotonic()
+        remarks: list[str] = []
+        try:
+            yield remarks
+        except Interrupted:
+            raise
+        except Exception as error:
+            self.failed += 1
+            print(f"FAIL {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            if isinstance(error, ClusterError):
+                print(f"     {error}")
+                for line in error.details:
+                    print(f"         {line}")
+            else:
+                print(f"     {type(error).__name__}: {error}{place_of(error)}")
+            sys.stdout.flush()
+        else:
+            self.passed += 1
+            remark = f": {remarks[0]}" if remarks else ""
+            print(f"ok   {name} ({time.monotonic() - began:.1f} s){remark}", flush=True)
+
+
+def place_of(error: Exception) -> str:
+    trace = error.__traceback__
+    places = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        places.append(f"{Path(code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return f" ({' > '.join(places[1:])})"
+
+
+def check_no_crash(cluster: Cluster) -> None:
+    """An abort leaves a report; kill -9 does not."""
+    reports = [path for path in (cluster.layout.root / "log" / "crash").glob("*")
+               if path.name != "posted"]
+    if reports:
+        raise ClusterError(f"{len(reports)} daemon(s) crashed",
+                           details=cause_of_death(tail_of(reports[0] / "log", 10_000)))
+
+
+def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: Count) -> None:
+    """All tests that want a cluster of this size, on one cluster."""
+    bed_of = EphemeralCluster(f"osd-test{osds}", options.store, osds, keep=options.keep)
+    with count.one(f"cluster_of_{osds}_starts") as remarks:
+        cluster = bed_of.__enter__()
+        remarks.append(f"logs in {cluster.layout.on_host(cluster.layout.root / 'log')}")
+    if not cluster_started(remarks):
+        count.failed += len(tests)
+        print(f"     {len(tests)} tests could not run")
+        return
+    try:
+        bed = Bed(cluster)
+        for test in tests:
+            with count.one(test.name) as remarks:
+                bed.heal()
+                remark = test.run(bed)
+                if remark:
+                    remarks.append(remark)
+        with count.one(f"no_crash_in_cluster_of_{osds}"):
+            check_no_crash(cluster)
+    finally:
+        bed_of.__exit__(*sys.exc_info())
+
+
+def cluster_started(remarks: list[str]) -> bool:
+    return bool(remarks)
+
+
+def chosen(options: argparse.Namespace) -> list[Test]:
+    tests = [test for test in TESTS if not options.only or any(
+        word in test.name for word in options.only)]
+    if not tests:
+        sys.exit(f"no test is called like '{' '.join(options.only)}'; --list shows all")
+    return sorted(tests, key=lambda test: test.osds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./run test osd", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="only tests with NAME in their name; may be repeated")
+    parser.add_argument("--store", choices=STORES, default="tablestore",
+                        help="(default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="names of all tests")
+    parser.add_argument("--keep", action="store_true", help="leave the clusters running")
+    options = parser.parse_args()
+    tests = chosen(options)
+    if options.list:
+        for test in tests:
+            print(f"{test.name} ({test.osds} OSD{'s' if test.osds > 1 else ''})")
+        return
+    signals_as_exceptions()
+    count = Count()
+    began = time.monotonic()
+    try:
+        for osds, group in groupby(tests, key=lambda test: test.osds):
+            run_group(osds, list(group), options, count)
+    except Interrupted as interrupted:
+        print("\ninterrupted; everything is stopped and removed", file=sys.stderr)
+        sys.exit(128 + interrupted.signal_number)
+    print(f"{time.monotonic() - began:.0f} s on {options.store}")
+    if count.failed:
+        print(HINT)
+    print(f"{count.passed} passed, {count.failed} failed")
+    sys.exit(1 if count.failed else 0)
+
+
+if __name__ == "__main__":
+    main()
