@@ -15,6 +15,7 @@
 namespace tablestore {
 namespace {
 
+using LastFree = Allocator::LastFree;
 using Operation = MemoryDisk::Operation;
 
 constexpr uint64_t mib = 1 << 20;
@@ -601,7 +602,7 @@ TEST_F(ContainersTest, TheContainerWithTheMostWrittenBlocksIsTaken) {
   give_up(b);
   containers->allocator().give_back(a[0]);
   containers->allocator().give_back(c[0]);
-  const auto taken = containers->allocator().begin_reclass(4, true);
+  const auto taken = containers->allocator().begin_reclass(4, LastFree::take);
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->container, b[0].container);
 }
@@ -621,14 +622,14 @@ TEST_F(ContainersTest, ForRecoveryOneContainerIsRemovedAndAnotherMade) {
 TEST_F(ContainersTest, WhatIsHeldReservedOrPunchedKeepsItsClass) {
   options.capacity_bytes = 4 * mib;
   make_free_large(1);
-  ASSERT_TRUE(containers->allocator().can_reclass(4, true));
-  EXPECT_FALSE(containers->allocator().can_reclass(10, true));
+  ASSERT_TRUE(containers->allocator().can_reclass(4, LastFree::take));
+  EXPECT_FALSE(containers->allocator().can_reclass(10, LastFree::take));
   ASSERT_TRUE(containers->reserve(4096).ok());
-  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  EXPECT_FALSE(containers->allocator().can_reclass(4, LastFree::take));
   const auto held = containers->allocate(4096);
-  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  EXPECT_FALSE(containers->allocator().can_reclass(4, LastFree::take));
   containers->allocator().give_back(held[0]);
-  EXPECT_TRUE(containers->allocator().can_reclass(4, true));
+  EXPECT_TRUE(containers->allocator().can_reclass(4, LastFree::take));
 }
 
 TEST_F(ContainersTest, AClassInUseKeepsItsLastFreeContainerWhileAFileCanBeMade) {
@@ -658,7 +659,7 @@ TEST_F(ContainersTest, ARequestDoesNotPassAContainerBetweenItsClassesForEver) {
 
 TEST_F(ContainersTest, ARequestOfSeveralContainersGetsThem) {
   make_free_large(3);
-  containers->allocator().begin_reclass(4, true);  // held from here on
+  containers->allocator().begin_reclass(4, LastFree::take);  // held from here on
   const auto extents = take(12 * mib);
   EXPECT_EQ(extents.size(), 3u);
   EXPECT_EQ(counters.containers_created, 1u);

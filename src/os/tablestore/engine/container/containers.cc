@@ -201,7 +201,7 @@ Result<bool> Containers::restore(std::optional<unsigned> slot_class, uint64_t gr
   if (!run) return false;
   const Status s = files_.file(run->container).allocate(run->offset_bytes(), run->length_bytes());
   if (!s.ok()) {
-    allocator_.end_punch(*run);
+    allocator_.give_back_punched(*run);
     if (s.code() == ENOSPC) return false;
     return s;
   }
@@ -227,7 +227,7 @@ Result<bool> Containers::create(unsigned slot_class) {
 // The class of an entirely free container is only a name.
 Result<bool> Containers::reclass(unsigned slot_class, bool may_be_last) {
   if (reclass_failed_) return false;
-  const auto old = allocator_.begin_reclass(slot_class, may_be_last);
+  const auto old = allocator_.begin_reclass(slot_class, may_be_last ? Allocator::LastFree::take : Allocator::LastFree::keep);
   if (!old) return false;
   const uint32_t container = allocator_.next_container_id();
   allocator_.skip_container_id(container);
@@ -284,7 +284,7 @@ bool Containers::obtain_for_allocate(unsigned slot_class) {
   const uint64_t before = allocator_.usage().classes[slot_class].containers;
   if (!deserves_container(slot_class)) return false;
   // Where there is nothing to be had, nobody waits for his turn.
-  if (reclass_failed_ || !allocator_.can_reclass(slot_class, may_take_last(slot_class))) {
+  if (reclass_failed_ || !allocator_.can_reclass(slot_class, may_take_last(slot_class) ? Allocator::LastFree::take : Allocator::LastFree::keep)) {
     const auto may = may_create();
     if (create_failed_ || !may.ok() || !*may) return false;
   }
@@ -422,7 +422,7 @@ Result<bool> Containers::punch_run(const Extent& extent, uint64_t* bytes_done) {
   const Status s =
       files_.file(extent.container).punch(extent.offset_bytes(), extent.length_bytes());
   // Also after an error: what the range is now is not known, so it needs space and a first touch.
-  allocator_.end_punch(extent);
+  allocator_.give_back_punched(extent);
   if (!s.ok()) return s;
   create_failed_ = reclass_failed_ = false;
   *bytes_done = extent.length_bytes();
