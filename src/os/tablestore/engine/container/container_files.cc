@@ -199,7 +199,7 @@ Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
   return renamed;
 }
 
-File& ContainerFiles::file(uint32_t container) {
+File& ContainerFiles::file(uint32_t container) const {
   std::shared_lock lock(mutex_);
   auto it = files_.find(container);
   require(it != files_.end(), "an extent lies in a container that exists");

@@ -55,7 +55,7 @@ class ContainerFiles {
   // when this returns. ENOSPC: nothing has changed.
   Status rename(uint32_t from, uint32_t to, unsigned to_class);
 
-  File& file(uint32_t container);
+  File& file(uint32_t container) const;
   bool exists(uint32_t container) const;
   uint32_t blocks() const { return container_bytes_ / block_bytes; }
 
