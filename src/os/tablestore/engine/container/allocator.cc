@@ -170,8 +170,8 @@ std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
   return std::nullopt;
 }
 
-// An aligned run of 2^power blocks of any larger slot; of the smallest free run that fits, so
-// that whole slots are broken last.
+// An aligned run of 2^power blocks of any larger slot. It is cut from the smallest free run that
+// fits, so that whole slots are broken last.
 std::optional<Extent> Allocator::take_part(unsigned power) {
   for (unsigned run_power = power; run_power < slot_classes; ++run_power) {
     for (unsigned slot_class = run_power; slot_class < slot_classes; ++slot_class) {
@@ -204,8 +204,8 @@ void Allocator::append(const Extent& extent, std::vector<Extent>* extents) const
   extents->push_back(extent);
 }
 
-// Blocks of one slot of this power, or of smaller runs that add up to one. A reservation stands for
-// free blocks, wherever they are: single blocks at the least.
+// 2^power blocks: a slot, a part of a larger one, or smaller pieces. A reservation stands for free
+// blocks wherever they are, so single blocks can always be had.
 void Allocator::take_pieces(unsigned power, std::vector<Extent>* extents) {
   auto extent = take_slot(power);
   if (!extent) extent = take_part(power);
@@ -218,7 +218,7 @@ void Allocator::take_pieces(unsigned power, std::vector<Extent>* extents) {
 std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigned* wanted_class) {
   std::lock_guard lock(mutex_);
   require(blocks <= usage_.reserved_blocks, "what is allocated was reserved");
-  // Counted as free again while it is being taken: all of it or nothing.
+  // All or nothing: where a slot is missing, the reservation is as it was.
   usage_.reserved_blocks -= blocks;
   std::vector<Extent> extents;
   std::array<uint32_t, slot_classes> called_for{};

@@ -69,12 +69,12 @@ class Allocator {
   // True may be too hopeful.
   bool may_have_run(unsigned slot_class) const;
   // Held blocks that no row owns are free again, for everybody; they do not go back to a
-  // reservation. Ends every kind of hold: of what allocate() returned for a transaction that is not
-  // submitted after all, of what mark_freed() took once it may be reused, and of background work.
+  // reservation. These are: what allocate() returned for a transaction that is not submitted after
+  // all; what mark_freed() named, once it may be reused; and what background work held (see below).
   void give_back(const Extent& extent);
 
-  // The commit lane, in log order, when a transaction is durable: [extent] is owned / is owned no
-  // more.
+  // Of a durable transaction, in log order, by the commit lane: a row owns the extent from here on,
+  // or no row does any more. What was freed stays held until give_back().
   void mark_owned(const Extent& extent);
   void mark_freed(const Extent& extent);
 
@@ -120,11 +120,10 @@ class Allocator {
   // Held blocks have no space any more: they are unwritten, and not free until they are restored.
   void give_back_punched(const Extent& extent);
 
-  // An entirely free container of another class, the one with the most written blocks, to make it
-  // one of `slot_class`. All of it is held. Never one that reservations need.
+  // All of an entirely free container of another class, the one with the most written blocks, to
+  // make it one of `slot_class`.
   struct Reclassed {
     uint32_t container;
-    unsigned slot_class;  // so far
     uint32_t blocks;
     Extent all() const { return {container, 0, blocks}; }
   };
@@ -150,15 +149,15 @@ class Allocator {
     // Containers with something free, by ContainerState::Counts::max_power.
     std::array<std::set<uint32_t>, slot_classes> by_max_power;
     std::set<uint32_t> with_unwritten;
-    std::set<uint32_t> all_free;  // of which every block is
-    uint32_t cursor_container = 0;  // where the last slot was taken, and the block after it
-    uint32_t cursor_block = 0;
+    std::set<uint32_t> all_free;    // every block is free
+    uint32_t cursor_container = 0;  // where the last slot was taken
+    uint32_t cursor_block = 0;      // the block after it
   };
 
   // All of these with mutex_ held.
   ContainerState& state(uint32_t container);
   const ContainerState& state(uint32_t container) const;
-  // Changes a container, and follows with the sums and indexes.
+  // Changes a container, and brings sums and indexes up to date.
   template <typename Change>
   void change(ContainerState& container, Change change) {
     const ContainerState::Counts before = container.counts();
@@ -171,6 +170,7 @@ class Allocator {
   void account_gone(const ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }
   void note_demand(unsigned slot_class);
+  // Removes a container that changes its class; returns which of its blocks are unwritten.
   BlockBitmap take_out(const Reclassed& old);
   // The one that begin_reclass() takes, where there is one.
   std::optional<uint32_t> reclassable(unsigned slot_class, LastFree last) const;

@@ -118,10 +118,9 @@ std::optional<Allocator::Reclassed> Allocator::begin_reclass(unsigned slot_class
   if (!id) return std::nullopt;
   ContainerState& container = state(*id);
   change(container, [&] { container.take(0, container.blocks()); });
-  return Reclassed{*id, container.slot_class(), container.blocks()};
+  return Reclassed{*id, container.blocks()};
 }
 
-// Which of its blocks are unwritten.
 BlockBitmap Allocator::take_out(const Reclassed& old) {
   const auto it = containers_.find(old.container);
   require(it != containers_.end() && it->second->is_held(0, old.blocks),

@@ -23,9 +23,9 @@ inline bool nothing_to_do(const Result<Worked>& worked) {
 }
 
 // Owns the files and the allocator, and changes both together: what the allocator calls free has
-// its space, durably. Decides nothing but sizes. Its callers see to it that the set of files changes
-// in one thread at a time (Containers::growth_mutex_), and that one background step runs at a time
-// (Containers::background_mutex_). Errors are those of a failing disk.
+// its space. It decides only how much is done at once. Containers has the locks: one thread at a
+// time changes the set of files (growth_mutex_), and one background step runs at a time
+// (background_mutex_). Where it reports an error, the disk fails.
 class ContainerSpace {
  public:
   ContainerSpace(Disk& disk, const GrowthPolicy& policy, Counters& counters);
@@ -37,7 +37,6 @@ class ContainerSpace {
   void close() { files_.close(); }
 
   Allocator& allocator() { return allocator_; }
-  const Allocator& allocator() const { return allocator_; }
   const ContainerFiles& files() const { return files_; }
   GrowthMemory& memory() { return memory_; }
   // Asks the file system.

@@ -47,7 +47,6 @@ class Containers {
   std::vector<Extent> allocate(uint64_t bytes);
 
   Allocator& allocator() { return allocator_; }
-  const Allocator& allocator() const { return allocator_; }
   const ContainerOptions& options() const { return policy_.options(); }
   // The file of a container; asserts that it exists. Valid while the container has a held block.
   File& file(uint32_t container) { return space_.files().file(container); }

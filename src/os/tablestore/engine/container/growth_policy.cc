@@ -136,9 +136,9 @@ bool GrowthPolicy::may_remove_container(const AllocatorUsage& usage) const {
 
 std::optional<GrowthPolicy::PunchSize> GrowthPolicy::punch_size(
     const AllocatorUsage& usage) const {
-  const uint64_t surplus_blocks = surplus_bytes(usage) / block_bytes;
-  if (surplus_blocks < punch_min_blocks) return std::nullopt;
-  return PunchSize{punch_min_blocks, uint32_t(std::min<uint64_t>(surplus_blocks, punch_max_blocks))};
+  const uint64_t most = std::min<uint64_t>(surplus_bytes(usage) / block_bytes, punch_max_blocks);
+  if (most < punch_min_blocks) return std::nullopt;
+  return PunchSize{punch_min_blocks, uint32_t(most)};
 }
 
 }  // namespace tablestore
