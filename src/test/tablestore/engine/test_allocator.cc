@@ -309,7 +309,7 @@ TEST_F(AllocatorTest, APunchedRunIsNotFreeUntilItIsRestored) {
   const auto run = allocator.begin_punch({}, 256, 512);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->blocks, 512u);
-  allocator.end_punch(*run);
+  allocator.give_back_punched(*run);
   AllocatorUsage usage = allocator.usage();
   EXPECT_EQ(usage.free_blocks, container_blocks - 512u);
   EXPECT_EQ(usage.classes[0].punched_blocks, 512u);
@@ -318,7 +318,7 @@ TEST_F(AllocatorTest, APunchedRunIsNotFreeUntilItIsRestored) {
   const auto half = allocator.begin_restore(0, 256);
   ASSERT_TRUE(half);
   EXPECT_EQ(half->blocks, 256u);
-  allocator.end_punch(*half);  // no space: punched still
+  allocator.give_back_punched(*half);  // no space: punched still
   EXPECT_EQ(allocator.usage().punched_blocks, 512u);
   const auto all = allocator.begin_restore(std::nullopt, 4096);
   EXPECT_EQ(*all, *run);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t container_blocks = 2048;
 
-enum class State : char { free, held, durable, freed, background, punched };
+enum class State : char { free, held, owned, freed, background, punched };
 
 struct Block {
   State state = State::free;
@@ -130,16 +130,16 @@ class Model {
     allocator_->mark_written(extent);
     for (Block& block : blocks(extent)) block.unwritten = false;
     allocator_->mark_owned(extent);
-    move(extent, State::held, State::durable);
-    durable_.push_back(extent);
+    move(extent, State::held, State::owned);
+    owned_.push_back(extent);
     log_.push_back({extent, true});
   }
   void free_part() {
-    if (durable_.empty()) return;
-    const Extent whole = take_random(durable_);
-    const Extent part = random_() % 2 ? whole : split_random(whole, &durable_);
+    if (owned_.empty()) return;
+    const Extent whole = take_random(owned_);
+    const Extent part = random_() % 2 ? whole : split_random(whole, &owned_);
     allocator_->mark_freed(part);
-    move(part, State::durable, State::freed);
+    move(part, State::owned, State::freed);
     freed_.push_back(part);
     log_.push_back({part, false});
   }
@@ -171,7 +171,7 @@ class Model {
     ASSERT_GE(run->blocks, least);
     move(*run, State::free, State::background);
     if (random_() % 2) allocate();
-    allocator_->end_punch(*run);
+    allocator_->give_back_punched(*run);
     move(*run, State::background, State::punched);
     for (Block& block : blocks(*run)) block.unwritten = true;
   }
@@ -184,7 +184,7 @@ class Model {
       allocator_->give_back(*run);
       move(*run, State::background, State::free);
     } else {
-      allocator_->end_punch(*run);
+      allocator_->give_back_punched(*run);
       move(*run, State::background, State::punched);
     }
   }
@@ -222,7 +222,7 @@ class Model {
     log_.clear();
   }
 
-  // What is not durable is free again; what is found unwritten, or a hole, is what was left so.
+  // What no row owns is free again; what is found unwritten, or a hole, is what was left so.
   void crash() {
     allocator_ = std::make_unique<Allocator>();
     for (auto& [id, container] : containers_) {
@@ -248,7 +248,7 @@ class Model {
 
   void check() {
     AllocatorUsage expected;
-    uint64_t durable = 0;
+    uint64_t owned = 0;
     for (const auto& [id, container] : containers_) {
       auto& sums = expected.classes[container.slot_class];
       ++sums.containers;
@@ -257,12 +257,12 @@ class Model {
         sums.free_blocks += block.state == State::free;
         sums.unwritten_free_blocks += block.state == State::free && block.unwritten;
         sums.punched_blocks += block.state == State::punched;
-        durable += block.state == State::durable;
+        owned += block.state == State::owned;
       }
       if (random_() % 256) continue;
       const auto bitmap = allocator_->owned_bitmap(id);
       for (uint32_t b = 0; b < container_blocks; ++b) {
-        ASSERT_EQ(bitmap->test(b), container.blocks[b].state == State::durable);
+        ASSERT_EQ(bitmap->test(b), container.blocks[b].state == State::owned);
       }
     }
     const AllocatorUsage usage = allocator_->usage();
@@ -275,14 +275,14 @@ class Model {
     }
     ASSERT_EQ(usage.free_blocks, count(State::free));
     ASSERT_EQ(usage.punched_blocks, count(State::punched));
-    ASSERT_EQ(usage.owned_blocks, durable);
+    ASSERT_EQ(usage.owned_blocks, owned);
     ASSERT_EQ(usage.reserved_blocks, 0u);
   }
 
   std::mt19937 random_;
   std::unique_ptr<Allocator> allocator_;
   std::map<uint32_t, Container> containers_;
-  std::vector<Extent> held_, durable_, freed_;
+  std::vector<Extent> held_, owned_, freed_;
   std::map<uint32_t, BlockBitmap> rows_;  // the checkpoint
   std::vector<Logged> log_;               // since then
   uint32_t next_id_ = 0;
@@ -390,7 +390,7 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
         for (uint32_t b = run->block; b < run->end(); ++b) owners[run->container][b] = 0;
         allocator.give_back(*run);
       }
-      if (auto run = allocator.begin_punch({}, 32, 64)) allocator.end_punch(*run);
+      if (auto run = allocator.begin_punch({}, 32, 64)) allocator.give_back_punched(*run);
       if (auto run = allocator.begin_restore(std::nullopt, 128)) allocator.give_back(*run);
       allocator.take_dirty();
     }

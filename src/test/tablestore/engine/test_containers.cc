@@ -15,6 +15,7 @@
 namespace tablestore {
 namespace {
 
+using LastFree = Allocator::LastFree;
 using Operation = MemoryDisk::Operation;
 
 constexpr uint64_t mib = 1 << 20;
@@ -564,20 +565,6 @@ TEST_F(ContainersTest, AHoleIsNotFreeWhileTheFileSystemIsFull) {
   EXPECT_TRUE(containers->reserve(8 * mib).ok());
 }
 
-TEST_F(ContainersTest, AReadOnlyOpenChangesNothing) {
-  open_empty();
-  const auto extents = take(4096);
-  containers = nullptr;
-  disk->truncate("containers/00/0", 4 * mib);
-  disk->take_calls();
-  options.read_only = true;
-  ASSERT_TRUE(open(extents).ok());
-  EXPECT_EQ(containers->reserve(8 * mib).code(), EROFS);
-  EXPECT_EQ(prepare_all(), 0);
-  EXPECT_EQ(shrink_all(), 0);
-  EXPECT_TRUE(disk->take_calls().empty());
-}
-
 // --- containers that change their class
 
 TEST_F(ContainersTest, AFreeContainerOfAnotherClassIsTakenBeforeAFileIsMade) {
@@ -615,7 +602,7 @@ TEST_F(ContainersTest, TheContainerWithTheMostWrittenBlocksIsTaken) {
   give_up(b);
   containers->allocator().give_back(a[0]);
   containers->allocator().give_back(c[0]);
-  const auto taken = containers->allocator().begin_reclass(4, true);
+  const auto taken = containers->allocator().begin_reclass(4, LastFree::take);
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->container, b[0].container);
 }
@@ -635,14 +622,14 @@ TEST_F(ContainersTest, ForRecoveryOneContainerIsRemovedAndAnotherMade) {
 TEST_F(ContainersTest, WhatIsHeldReservedOrPunchedKeepsItsClass) {
   options.capacity_bytes = 4 * mib;
   make_free_large(1);
-  ASSERT_TRUE(containers->allocator().can_reclass(4, true));
-  EXPECT_FALSE(containers->allocator().can_reclass(10, true));
+  ASSERT_TRUE(containers->allocator().can_reclass(4, LastFree::take));
+  EXPECT_FALSE(containers->allocator().can_reclass(10, LastFree::take));
   ASSERT_TRUE(containers->reserve(4096).ok());
-  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  EXPECT_FALSE(containers->allocator().can_reclass(4, LastFree::take));
   const auto held = containers->allocate(4096);
-  EXPECT_FALSE(containers->allocator().can_reclass(4, true));
+  EXPECT_FALSE(containers->allocator().can_reclass(4, LastFree::take));
   containers->allocator().give_back(held[0]);
-  EXPECT_TRUE(containers->allocator().can_reclass(4, true));
+  EXPECT_TRUE(containers->allocator().can_reclass(4, LastFree::take));
 }
 
 TEST_F(ContainersTest, AClassInUseKeepsItsLastFreeContainerWhileAFileCanBeMade) {
@@ -672,7 +659,7 @@ TEST_F(ContainersTest, ARequestDoesNotPassAContainerBetweenItsClassesForEver) {
 
 TEST_F(ContainersTest, ARequestOfSeveralContainersGetsThem) {
   make_free_large(3);
-  containers->allocator().begin_reclass(4, true);  // held from here on
+  containers->allocator().begin_reclass(4, LastFree::take);  // held from here on
   const auto extents = take(12 * mib);
   EXPECT_EQ(extents.size(), 3u);
   EXPECT_EQ(counters.containers_created, 1u);

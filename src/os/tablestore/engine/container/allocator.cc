@@ -39,9 +39,9 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
   usage_.owned_blocks += uint64_t(after.owned) - before.owned;
 
   Class& index = classes_[container.slot_class()];
-  if (before.order != after.order) {
-    if (before.order >= 0) index.by_order[before.order].erase(container.id());
-    if (after.order >= 0) index.by_order[after.order].insert(container.id());
+  if (before.max_power != after.max_power) {
+    if (before.max_power >= 0) index.by_max_power[before.max_power].erase(container.id());
+    if (after.max_power >= 0) index.by_max_power[after.max_power].insert(container.id());
   }
   if (!before.unwritten_free && after.unwritten_free) index.with_unwritten.insert(container.id());
   if (before.unwritten_free && !after.unwritten_free) index.with_unwritten.erase(container.id());
@@ -88,7 +88,7 @@ bool Allocator::remove_container(uint32_t container) {
   const ContainerState& c = state(container);
   const ContainerState::Counts counts = c.counts();
   if (!c.empty() || unreserved_blocks() < counts.free) return false;
-  require(counts.owned == 0, "a durable block is held");
+  require(counts.owned == 0, "an owned block is held");
   account_gone(c);
   containers_.erase(container);
   return true;
@@ -104,7 +104,7 @@ void Allocator::skip_container_id(uint32_t container) {
   next_container_id_ = std::max(next_container_id_, container + 1);
 }
 
-// --- reserve, allocate, release
+// --- reserve, allocate, give back
 
 bool Allocator::reserve(uint64_t blocks) {
   std::lock_guard lock(mutex_);
@@ -135,7 +135,7 @@ Extent Allocator::take(ContainerState& container, uint32_t block, uint32_t block
 // A slot of a container of its own class: the next one after the last, preferably a prepared one.
 std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
   Class& index = classes_[slot_class];
-  const std::set<uint32_t>& whole = index.by_order[slot_class];
+  const std::set<uint32_t>& whole = index.by_max_power[slot_class];
   auto taken = [&](ContainerState& container, uint32_t block) {
     index.cursor_container = container.id();
     index.cursor_block = block + slot_blocks(slot_class);
@@ -170,20 +170,20 @@ std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
   return std::nullopt;
 }
 
-// An aligned run of 2^order blocks of any larger slot; of the smallest free run that fits, so
-// that whole slots are broken last.
-std::optional<Extent> Allocator::take_part(unsigned order) {
-  for (unsigned run_order = order; run_order < slot_classes; ++run_order) {
-    for (unsigned slot_class = run_order; slot_class < slot_classes; ++slot_class) {
-      const std::set<uint32_t>& candidates = classes_[slot_class].by_order[run_order];
+// An aligned run of 2^power blocks of any larger slot. It is cut from the smallest free run that
+// fits, so that whole slots are broken last.
+std::optional<Extent> Allocator::take_part(unsigned power) {
+  for (unsigned run_power = power; run_power < slot_classes; ++run_power) {
+    for (unsigned slot_class = run_power; slot_class < slot_classes; ++slot_class) {
+      const std::set<uint32_t>& candidates = classes_[slot_class].by_max_power[run_power];
       while (!candidates.empty()) {
         ContainerState& container = state(*candidates.begin());
         const uint32_t from = container.part_cursor;
-        auto block = container.find_written(order, from, prepared_reach_blocks);
-        if (!block) change(container, [&] { block = container.find(order, from); });
+        auto block = container.find_written(power, from, prepared_reach_blocks);
+        if (!block) change(container, [&] { block = container.find(power, from); });
         if (!block) continue;
         container.part_cursor = *block;
-        return take(container, *block, slot_blocks(order));
+        return take(container, *block, slot_blocks(power));
       }
     }
   }
@@ -204,40 +204,41 @@ void Allocator::append(const Extent& extent, std::vector<Extent>* extents) const
   extents->push_back(extent);
 }
 
-// A reservation stands for free blocks, wherever they are: single blocks at the least.
-void Allocator::take_pieces(unsigned order, std::vector<Extent>* extents) {
-  auto extent = take_slot(order);
-  if (!extent) extent = take_part(order);
+// 2^power blocks: a slot, a part of a larger one, or smaller pieces. A reservation stands for free
+// blocks wherever they are, so single blocks can always be had.
+void Allocator::take_pieces(unsigned power, std::vector<Extent>* extents) {
+  auto extent = take_slot(power);
+  if (!extent) extent = take_part(power);
   if (extent) return append(*extent, extents);
-  require(order > 0, "a reservation stands for free blocks");
-  take_pieces(order - 1, extents);
-  take_pieces(order - 1, extents);
+  require(power > 0, "a reservation stands for free blocks");
+  take_pieces(power - 1, extents);
+  take_pieces(power - 1, extents);
 }
 
 std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigned* wanted_class) {
   std::lock_guard lock(mutex_);
   require(blocks <= usage_.reserved_blocks, "what is allocated was reserved");
-  // Counted as free again while it is being taken: all of it or nothing.
+  // All or nothing: where a slot is missing, the reservation is as it was.
   usage_.reserved_blocks -= blocks;
   std::vector<Extent> extents;
   std::array<uint32_t, slot_classes> called_for{};
   for (uint64_t rest = blocks; rest > 0;) {
-    const unsigned order = std::min<unsigned>(slot_classes - 1, std::bit_width(rest) - 1);
+    const unsigned slot_class = std::min<unsigned>(slot_classes - 1, std::bit_width(rest) - 1);
     if (may_split) {
-      take_pieces(order, &extents);
-    } else if (auto extent = take_slot(order)) {
+      take_pieces(slot_class, &extents);
+    } else if (auto extent = take_slot(slot_class)) {
       extents.push_back(*extent);
     } else {
-      for (const Extent& taken : extents) give(taken);
+      for (const Extent& taken : extents) give_back_locked(taken);
       usage_.reserved_blocks += blocks;
-      if (wanted_class) *wanted_class = order;
+      if (wanted_class) *wanted_class = slot_class;
       return {};
     }
-    ++called_for[order];
-    rest -= slot_blocks(order);
+    ++called_for[slot_class];
+    rest -= slot_blocks(slot_class);
   }
-  for (unsigned order = 0; order < slot_classes; ++order) {
-    for (uint32_t i = 0; i < called_for[order]; ++i) note_demand(order);
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    for (uint32_t i = 0; i < called_for[c]; ++i) note_demand(c);
   }
   require(usage_.reserved_blocks <= usage_.free_blocks, "a reservation stands for free blocks");
   return extents;
@@ -246,21 +247,21 @@ std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigne
 bool Allocator::may_have_run(unsigned slot_class) const {
   std::lock_guard lock(mutex_);
   for (unsigned c = slot_class; c < slot_classes; ++c) {
-    for (unsigned order = slot_class; order <= c; ++order) {
-      if (!classes_[c].by_order[order].empty()) return true;
+    for (unsigned power = slot_class; power <= c; ++power) {
+      if (!classes_[c].by_max_power[power].empty()) return true;
     }
   }
   return false;
 }
 
-void Allocator::give(const Extent& extent) {
+void Allocator::give_back_locked(const Extent& extent) {
   ContainerState& container = state(extent.container);
-  change(container, [&] { container.give(extent.block, extent.blocks); });
+  change(container, [&] { container.give_back(extent.block, extent.blocks); });
 }
 
 void Allocator::give_back(const Extent& extent) {
   std::lock_guard lock(mutex_);
-  give(extent);
+  give_back_locked(extent);
 }
 
 // --- what the log says
@@ -270,7 +271,7 @@ void Allocator::mark_owned(const Extent& extent) {
   if (recovering_) return replay(extent, true);
   ContainerState& container = state(extent.container);
   change(container, [&] {
-    require(container.is_held(extent.block, extent.blocks), "a durable block is held");
+    require(container.is_held(extent.block, extent.blocks), "an owned block is held");
     require(container.set_owned(extent.block, extent.blocks), "a block has one owner");
   });
   dirty_.insert(extent.container);

@@ -8,8 +8,8 @@
 // Per block four facts are kept:
 //   held       handed out, or being prepared, or freed by a transaction whose free may not be acted
 //              on yet
-//   owned      according to the log up to the last durable transaction (what a checkpoint
-//              saves)
+//   owned      a row owns it, according to the log up to the last durable transaction (what a
+//              checkpoint saves)
 //   unwritten  its first write makes the file system allocate or convert
 //   punched    its space was given back to the file system: not free until it is restored
 #pragma once
@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "os/tablestore/engine/container/allocator_usage.h"
 #include "os/tablestore/engine/container/block_bitmap.h"
 #include "os/tablestore/engine/container/container_state.h"
 #include "os/tablestore/engine/format/extent.h"
@@ -31,40 +32,11 @@
 
 namespace tablestore {
 
-// Blocks per state and class; a snapshot, for statfs, counters and the policy of background work.
-struct AllocatorUsage {
-  struct Class {
-    uint64_t containers = 0;
-    uint64_t blocks = 0;
-    uint64_t free_blocks = 0;
-    uint64_t unwritten_free_blocks = 0;  // part of free_blocks
-    uint64_t punched_blocks = 0;
-    // Slots of this class that requests called for lately, also where they were served by
-    // splitting; halved whenever the sum over all classes gets to demand_window. 0: the class is
-    // not in use.
-    uint64_t recent_slots = 0;
-  };
-  std::array<Class, slot_classes> classes;
-  uint64_t blocks = 0;           // in all containers
-  uint64_t free_blocks = 0;      // neither held nor punched
-  uint64_t punched_blocks = 0;
-  uint64_t reserved_blocks = 0;  // of the free ones, promised by reserve()
-  uint64_t owned_blocks = 0;
-};
-
-// What background work that gives space back must leave alone.
-struct QuietRule {
-  // Per class: free blocks that stay as they are.
-  std::array<uint64_t, slot_classes> spare_blocks{};
-  // Only containers of which no block was handed out during the last so many advance_age().
-  uint64_t min_age = 0;
-};
-
-// Thread-safe: one mutex guards all. Asserts I7: a block is never handed out twice, never released
-// while free, never made durable twice. Between construction and finish_recovery() nothing is free.
+// Thread-safe: one mutex guards all. Asserts I7: a block is never handed out twice, never given
+// back while free, never owned twice. Between construction and finish_recovery() nothing is free.
 class Allocator {
  public:
-  static constexpr uint64_t demand_window = 1 << 16;
+  static constexpr uint64_t demand_window = 1 << 16;  // of AllocatorUsage::Class::recent_slots
 
   Allocator() = default;
   Allocator(const Allocator&) = delete;
@@ -74,8 +46,8 @@ class Allocator {
   // these, the ones without space (an empty bitmap: none).
   void add_container(uint32_t container, unsigned slot_class, uint32_t blocks,
                      BlockBitmap unwritten, BlockBitmap punched = BlockBitmap(0));
-  // Only when nothing in it is held or durable and reservations hold without it; false
-  // otherwise. Reduces what can be reserved.
+  // Only when nothing in it is held and reservations hold without it; false otherwise. Reduces what
+  // can be reserved.
   bool remove_container(uint32_t container);
   // Above every container that was ever added, loaded or replayed: not reused within a process.
   uint32_t next_container_id() const;
@@ -96,13 +68,13 @@ class Allocator {
   // False: a piece of this class would be cut below its size, because only smaller runs are free.
   // True may be too hopeful.
   bool may_have_run(unsigned slot_class) const;
-  // Held blocks that no row owns are free again, for everybody: what allocate() returned for a
-  // transaction that is not submitted after all, what mark_freed() took once it may be reused, and
-  // what background work held. They do not go back to a reservation.
+  // Held blocks that no row owns are free again, for everybody; they do not go back to a
+  // reservation. These are: what allocate() returned for a transaction that is not submitted after
+  // all; what mark_freed() named, once it may be reused; and what background work held (see below).
   void give_back(const Extent& extent);
 
-  // The commit lane, in log order, when a transaction is durable: [extent] is owned / is owned no
-  // more.
+  // Of a durable transaction, in log order, by the commit lane: a row owns the extent from here on,
+  // or no row does any more. What was freed stays held until give_back().
   void mark_owned(const Extent& extent);
   void mark_freed(const Extent& extent);
 
@@ -113,13 +85,13 @@ class Allocator {
 
   // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
   // log order. They may name containers that were emptied and removed since.
-  void load(uint32_t container, const BlockBitmap& durable);
-  // From here on held = durable. EIO where a block is owned in a container that was not added,
-  // or where the log contradicts the checkpoint.
+  void load(uint32_t container, const BlockBitmap& owned);
+  // From here on what is owned is held, and all else is free or punched. EIO where a block is owned
+  // in a container that was not added, or where the log contradicts the checkpoint.
   Status finish_recovery();
 
-  // Containers whose durable bitmap changed since the last call (a removed one: an empty bitmap of
-  // 0 blocks).
+  // Containers whose bitmap of owned blocks changed since the last call (a removed one: a
+  // bitmap of 0 blocks).
   struct OwnedState {
     uint32_t container;
     unsigned slot_class;
@@ -130,37 +102,43 @@ class Allocator {
   std::vector<uint32_t> containers() const;
 
   // Background work holds a run while it works on it, so that nobody else gets it; never one that
-  // would break a reservation. Each begin_ is ended by give_back() (the run is free) or
-  // end_punch().
+  // would break a reservation. How each hold ends:
+  //
+  //   begin_prepare   mark_written() once it is, and always give_back()
+  //   begin_punch     give_back_punched(), also where punching failed
+  //   begin_restore   give_back() when it has its space, else give_back_punched()
+  //   begin_reclass   end_reclass(); give_back(all()) where nothing has changed; lose_reclassed()
+  //                   where nobody knows what has
 
-  // A run of free unwritten blocks of a class, for the preparer; mark_written() when it is.
+  // A run of free unwritten blocks of a class.
   std::optional<Extent> begin_prepare(unsigned slot_class, uint32_t max_blocks);
-  // A run of free blocks in a quiet container, for the puncher. Looks at a few containers per call.
+  // A run of free blocks in a quiet container. Looks at a few containers per call.
   std::optional<Extent> begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                     uint32_t max_blocks);
-  // The hole is punched: the blocks are unwritten, and not free until they are restored.
-  void end_punch(const Extent& extent);
-  // A punched run (of a class, or of any) to give space to again.
+  // A punched run, of a class or of any.
   std::optional<Extent> begin_restore(std::optional<unsigned> slot_class, uint32_t max_blocks);
-  // A quiet container in which nothing is held or durable, and which its class and the
-  // reservations can spare.
-  std::optional<uint32_t> idle_container(const QuietRule& rule) const;
-  // Takes an entirely free container of another class, the one with the most written blocks, to
-  // make it one of `slot_class`: all of it is held until end_reclass(), or give_back() where
-  // nothing comes of it. `may_be_last`: also the last such container of a class in use. Never one
-  // that reservations need.
+  // Held blocks have no space any more: they are unwritten, and not free until they are restored.
+  void give_back_punched(const Extent& extent);
+
+  // All of an entirely free container of another class, the one with the most written blocks, to
+  // make it one of `slot_class`.
   struct Reclassed {
     uint32_t container;
-    unsigned slot_class;  // so far
     uint32_t blocks;
     Extent all() const { return {container, 0, blocks}; }
   };
-  std::optional<Reclassed> begin_reclass(unsigned slot_class, bool may_be_last);
-  bool can_reclass(unsigned slot_class, bool may_be_last) const;
+  // What happens to the last entirely free container of a class that is in use itself.
+  enum class LastFree { keep, take };
+  std::optional<Reclassed> begin_reclass(unsigned slot_class, LastFree last);
+  bool can_reclass(unsigned slot_class, LastFree last) const;
   // From here on it is `container` of `slot_class`, and the one that it was is gone, as if removed.
   void end_reclass(const Reclassed& old, uint32_t container, unsigned slot_class);
-  // An error has left nobody knows what: it is gone, and nothing has come of it.
+  // It is gone, and nothing has come of it.
   void lose_reclassed(const Reclassed& old);
+
+  // A quiet container in which nothing is held, and which its class and the reservations can
+  // spare; for remove_container().
+  std::optional<uint32_t> idle_container(const QuietRule& rule) const;
   // The clock of QuietRule::min_age.
   void advance_age();
 
@@ -168,18 +146,18 @@ class Allocator {
 
  private:
   struct Class {
-    // Containers with something free, by ContainerState::Counts::order.
-    std::array<std::set<uint32_t>, slot_classes> by_order;
+    // Containers with something free, by ContainerState::Counts::max_power.
+    std::array<std::set<uint32_t>, slot_classes> by_max_power;
     std::set<uint32_t> with_unwritten;
-    std::set<uint32_t> all_free;  // of which every block is
-    uint32_t cursor_container = 0;  // where the last slot was taken, and the block after it
-    uint32_t cursor_block = 0;
+    std::set<uint32_t> all_free;    // every block is free
+    uint32_t cursor_container = 0;  // where the last slot was taken
+    uint32_t cursor_block = 0;      // the block after it
   };
 
   // All of these with mutex_ held.
   ContainerState& state(uint32_t container);
   const ContainerState& state(uint32_t container) const;
-  // Changes a container, and follows with the sums and indexes.
+  // Changes a container, and brings sums and indexes up to date.
   template <typename Change>
   void change(ContainerState& container, Change change) {
     const ContainerState::Counts before = container.counts();
@@ -192,16 +170,17 @@ class Allocator {
   void account_gone(const ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }
   void note_demand(unsigned slot_class);
+  // Removes a container that changes its class; returns which of its blocks are unwritten.
   BlockBitmap take_out(const Reclassed& old);
   // The one that begin_reclass() takes, where there is one.
-  std::optional<uint32_t> reclassable(unsigned slot_class, bool may_be_last) const;
+  std::optional<uint32_t> reclassable(unsigned slot_class, LastFree last) const;
 
   Extent take(ContainerState& container, uint32_t block, uint32_t blocks);
   std::optional<Extent> take_slot(unsigned slot_class);
-  std::optional<Extent> take_part(unsigned order);
-  void take_pieces(unsigned order, std::vector<Extent>* extents);
+  std::optional<Extent> take_part(unsigned power);
+  void take_pieces(unsigned power, std::vector<Extent>* extents);
   void append(const Extent& extent, std::vector<Extent>* extents) const;
-  void give(const Extent& extent);
+  void give_back_locked(const Extent& extent);
 
   // Recovery: one extent of the log, owned from here on or no more.
   void replay(const Extent& extent, bool owned);
@@ -211,14 +190,14 @@ class Allocator {
   std::array<Class, slot_classes> classes_;
   AllocatorUsage usage_;
   uint64_t demand_ = 0;  // sum of usage_.classes[].recent_slots
-  std::set<uint32_t> dirty_;     // durable bitmap changed, or removed
+  std::set<uint32_t> dirty_;     // owned blocks changed, or removed
   std::map<uint32_t, unsigned> removed_;  // of these, the removed ones, with their class
   uint32_t next_container_id_ = 0;
   uint32_t punch_cursor_ = 0;
   uint64_t age_ = 0;
 
   bool recovering_ = true;
-  std::map<uint32_t, BlockBitmap> missing_;  // recovering: durable blocks of containers not added
+  std::map<uint32_t, BlockBitmap> missing_;  // recovering: owned blocks of containers not added
   Status recovery_error_;                    // the first one
 };
 

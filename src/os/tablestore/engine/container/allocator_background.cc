@@ -51,10 +51,10 @@ std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min
   return std::nullopt;
 }
 
-void Allocator::end_punch(const Extent& extent) {
+void Allocator::give_back_punched(const Extent& extent) {
   std::lock_guard lock(mutex_);
   ContainerState& container = state(extent.container);
-  change(container, [&] { container.punch(extent.block, extent.blocks); });
+  change(container, [&] { container.give_back_punched(extent.block, extent.blocks); });
 }
 
 std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_class,
@@ -68,7 +68,7 @@ std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_clas
     if (slot_class && container->slot_class() != *slot_class) continue;
     if (!container->counts().punched) continue;
     const Extent run = container->find_punched_run(max_blocks);
-    change(*container, [&] { container->unpunch(run.block, run.blocks); });
+    change(*container, [&] { container->take_punched(run.block, run.blocks); });
     return run;
   }
   return std::nullopt;
@@ -88,11 +88,11 @@ std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
   return std::nullopt;
 }
 
-std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, bool may_be_last) const {
+std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, LastFree last) const {
   const ContainerState* best = nullptr;
   for (unsigned c = 0; c < slot_classes; ++c) {
     const std::set<uint32_t>& candidates = classes_[c].all_free;
-    const bool needs_its_last = usage_.classes[c].recent_slots > 0 && !may_be_last;
+    const bool needs_its_last = usage_.classes[c].recent_slots > 0 && last == LastFree::keep;
     if (c == slot_class || candidates.size() <= (needs_its_last ? 1 : 0)) continue;
     for (uint32_t id : candidates) {
       const ContainerState& container = state(id);
@@ -106,22 +106,21 @@ std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, bool may_be_
   return best->id();
 }
 
-bool Allocator::can_reclass(unsigned slot_class, bool may_be_last) const {
+bool Allocator::can_reclass(unsigned slot_class, LastFree last) const {
   std::lock_guard lock(mutex_);
-  return reclassable(slot_class, may_be_last).has_value();
+  return reclassable(slot_class, last).has_value();
 }
 
 std::optional<Allocator::Reclassed> Allocator::begin_reclass(unsigned slot_class,
-                                                             bool may_be_last) {
+                                                             LastFree last) {
   std::lock_guard lock(mutex_);
-  const auto id = reclassable(slot_class, may_be_last);
+  const auto id = reclassable(slot_class, last);
   if (!id) return std::nullopt;
   ContainerState& container = state(*id);
   change(container, [&] { container.take(0, container.blocks()); });
-  return Reclassed{*id, container.slot_class(), container.blocks()};
+  return Reclassed{*id, container.blocks()};
 }
 
-// Which of its blocks are unwritten.
 BlockBitmap Allocator::take_out(const Reclassed& old) {
   const auto it = containers_.find(old.container);
   require(it != containers_.end() && it->second->is_held(0, old.blocks),

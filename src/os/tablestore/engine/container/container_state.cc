@@ -35,31 +35,31 @@ void ContainerState::hold_owned() {
   for (size_t i = 0; i < busy_.words().size(); ++i) {
     counts_.unwritten_free += std::popcount(unwritten_.words()[i] & ~busy_.words()[i]);
   }
-  counts_.order = slot_class_;
-  lower_order(slot_class_);
+  counts_.max_power = slot_class_;
+  lower_max_power(slot_class_);
 }
 
-void ContainerState::lower_order(int order) {
-  order = std::min(order, counts_.order);
-  if (!counts_.free) order = -1;
-  while (order > 0 && counts_.free < slot_blocks(order)) --order;
-  counts_.order = order;
+void ContainerState::lower_max_power(int power) {
+  power = std::min(power, counts_.max_power);
+  if (!counts_.free) power = -1;
+  while (power > 0 && counts_.free < slot_blocks(power)) --power;
+  counts_.max_power = power;
 }
 
 // A freed block may have completed a longer run: follow the buddies of each aligned part.
-void ContainerState::raise_order(uint32_t first, uint32_t count) {
+void ContainerState::raise_max_power(uint32_t first, uint32_t count) {
   const int highest = slot_class_;
   const uint32_t end = first + count;
-  for (uint32_t part = first; part < end && counts_.order < highest;) {
-    int order = std::min<int>(highest, std::bit_width(end - part) - 1);
-    if (part) order = std::min<int>(order, std::countr_zero(part));
-    const uint32_t next = part + slot_blocks(order);
-    while (order < highest) {
-      const uint32_t parent = part & ~(slot_blocks(order + 1) - 1);
-      if (busy_.any(parent, slot_blocks(order + 1))) break;
-      ++order;
+  for (uint32_t part = first; part < end && counts_.max_power < highest;) {
+    int power = std::min<int>(highest, std::bit_width(end - part) - 1);
+    if (part) power = std::min<int>(power, std::countr_zero(part));
+    const uint32_t next = part + slot_blocks(power);
+    while (power < highest) {
+      const uint32_t parent = part & ~(slot_blocks(power + 1) - 1);
+      if (busy_.any(parent, slot_blocks(power + 1))) break;
+      ++power;
     }
-    counts_.order = std::max(counts_.order, order);
+    counts_.max_power = std::max(counts_.max_power, power);
     part = next;
   }
 }
@@ -69,19 +69,19 @@ void ContainerState::take(uint32_t first, uint32_t count) {
   busy_.set(first, count);
   counts_.free -= count;
   counts_.unwritten_free -= unwritten_.count(first, count);
-  lower_order(counts_.order);
+  lower_max_power(counts_.max_power);
 }
 
-void ContainerState::give(uint32_t first, uint32_t count) {
+void ContainerState::give_back(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a freed block was held");
   require(!owned_.any(first, count), "a freed block is owned by no row");
   busy_.clear(first, count);
   counts_.free += count;
   counts_.unwritten_free += unwritten_.count(first, count);
-  raise_order(first, count);
+  raise_max_power(first, count);
 }
 
-void ContainerState::punch(uint32_t first, uint32_t count) {
+void ContainerState::give_back_punched(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a punched block was held");
   require(!owned_.any(first, count), "a punched block is owned by no row");
   punched_.set(first, count);
@@ -89,7 +89,7 @@ void ContainerState::punch(uint32_t first, uint32_t count) {
   counts_.punched += count;
 }
 
-void ContainerState::unpunch(uint32_t first, uint32_t count) {
+void ContainerState::take_punched(uint32_t first, uint32_t count) {
   require(punched_.all(first, count), "a restored block was punched");
   punched_.clear(first, count);
   counts_.punched -= count;
@@ -122,19 +122,19 @@ bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
   return true;
 }
 
-std::optional<uint32_t> ContainerState::find(unsigned order, uint32_t from) {
-  require(order <= slot_class_, "a search stays within slots");
-  if (counts_.order < int(order)) return std::nullopt;
-  auto found = busy_.find_clear_run(from, slot_blocks(order));
-  if (!found && from) found = busy_.find_clear_run(0, slot_blocks(order));
-  if (!found) lower_order(int(order) - 1);
+std::optional<uint32_t> ContainerState::find(unsigned power, uint32_t from) {
+  require(power <= slot_class_, "a search stays within slots");
+  if (counts_.max_power < int(power)) return std::nullopt;
+  auto found = busy_.find_clear_run(from, slot_blocks(power));
+  if (!found && from) found = busy_.find_clear_run(0, slot_blocks(power));
+  if (!found) lower_max_power(int(power) - 1);
   return found;
 }
 
-std::optional<uint32_t> ContainerState::find_written(unsigned order, uint32_t from,
+std::optional<uint32_t> ContainerState::find_written(unsigned power, uint32_t from,
                                                      uint32_t reach) const {
-  const uint32_t run = slot_blocks(order);
-  if (counts_.order < int(order) || counts_.free - counts_.unwritten_free < run) {
+  const uint32_t run = slot_blocks(power);
+  if (counts_.max_power < int(power) || counts_.free - counts_.unwritten_free < run) {
     return std::nullopt;
   }
   const uint32_t limit = std::min<uint64_t>(blocks(), uint64_t(from) + reach);

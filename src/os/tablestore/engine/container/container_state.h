@@ -12,8 +12,10 @@ namespace tablestore {
 // Owned by the Allocator and guarded by its mutex.
 //
 // A block is in one of three states: free; held; punched (no file-system space stands behind it).
-// Independent of that, it is durable or not (only held ones can be), and unwritten or not (punched
-// ones always are). Every change asserts the state that it leaves.
+// Independent of that, a row owns it or none does (only held ones can be owned), and it is
+// unwritten or not (punched ones always are). Every change asserts the state that it leaves.
+//
+// A power is the size of an aligned run: 2^power blocks. The slots of class c are runs of power c.
 class ContainerState {
  public:
   // Nothing held. Punched blocks must be unwritten; where `punched` has 0 blocks, none is.
@@ -28,19 +30,19 @@ class ContainerState {
     uint32_t unwritten_free = 0;
     uint32_t punched = 0;
     uint32_t owned = 0;
-    // No aligned free run within a slot is longer than 2^order blocks; -1: nothing is free. An
-    // upper bound: a search that fails lowers it, a block that is freed raises it.
-    int order = -1;
+    // No aligned free run within a slot is of a higher power; -1: nothing is free. An upper bound:
+    // a search that fails lowers it, a block that becomes free raises it.
+    int max_power = -1;
     bool operator==(const Counts&) const = default;
   };
   const Counts& counts() const { return counts_; }
   bool empty() const { return counts_.free + counts_.punched == blocks(); }
 
-  void take(uint32_t first, uint32_t count);          // free -> held
-  void give(uint32_t first, uint32_t count);          // held, not durable -> free
-  void punch(uint32_t first, uint32_t count);         // held, not durable -> punched, unwritten
-  void unpunch(uint32_t first, uint32_t count);       // punched -> held
-  void mark_written(uint32_t first, uint32_t count);  // held
+  void take(uint32_t first, uint32_t count);               // free -> held
+  void give_back(uint32_t first, uint32_t count);          // held, not owned -> free
+  void take_punched(uint32_t first, uint32_t count);       // punched -> held
+  void give_back_punched(uint32_t first, uint32_t count);  // held, not owned -> punched, unwritten
+  void mark_written(uint32_t first, uint32_t count);       // held
   bool is_unwritten(uint32_t first, uint32_t count) const;
   bool is_held(uint32_t first, uint32_t count) const;
 
@@ -49,17 +51,17 @@ class ContainerState {
   bool set_owned(uint32_t first, uint32_t count);
   bool clear_owned(uint32_t first, uint32_t count);
   void load_owned(const BlockBitmap& owned) { owned_ = owned; }
-  // The end of recovery: held = durable.
+  // The end of recovery: what is owned is held, and nothing else.
   void hold_owned();
   const BlockBitmap& owned() const { return owned_; }
   const BlockBitmap& unwritten() const { return unwritten_; }
 
-  // An aligned free run of 2^order blocks, order <= slot_class: the first at or after `from`, else
-  // the first of all. Lowers counts().order where there is none.
-  std::optional<uint32_t> find(unsigned order, uint32_t from);
+  // An aligned free run of this power, which is at most slot_class: the first at or after `from`,
+  // else the first of all. Lowers counts().max_power where there is none.
+  std::optional<uint32_t> find(unsigned power, uint32_t from);
   // The same for a run that was written before; looks no further than `reach` blocks, from `from`
   // and then from the beginning.
-  std::optional<uint32_t> find_written(unsigned order, uint32_t from, uint32_t reach) const;
+  std::optional<uint32_t> find_written(unsigned power, uint32_t from, uint32_t reach) const;
   // A run of at most `max` blocks that are free and unwritten; 0 blocks where there is none.
   Extent find_unwritten_run(uint32_t max) const;
   // A run of `min` to `max` free blocks.
@@ -72,8 +74,8 @@ class ContainerState {
 
  private:
   Extent run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
-  void lower_order(int order);
-  void raise_order(uint32_t first, uint32_t count);
+  void lower_max_power(int power);
+  void raise_max_power(uint32_t first, uint32_t count);
 
   uint32_t id_;
   unsigned slot_class_;

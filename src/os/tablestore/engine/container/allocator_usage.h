@@ -1,0 +1,41 @@
+// The allocator in numbers: what policies look at, and the limits that they set.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "os/tablestore/engine/format/extent.h"
+
+namespace tablestore {
+
+// Blocks per state and class; a snapshot, for statfs, counters and the policy of background work.
+struct AllocatorUsage {
+  struct Class {
+    uint64_t containers = 0;
+    uint64_t blocks = 0;
+    uint64_t free_blocks = 0;
+    uint64_t unwritten_free_blocks = 0;  // part of free_blocks
+    uint64_t punched_blocks = 0;
+    // Slots of this class that requests called for lately, also where they were served by
+    // splitting; halved whenever the sum over all classes gets to Allocator::demand_window. 0: the
+    // class is not in use.
+    uint64_t recent_slots = 0;
+  };
+  std::array<Class, slot_classes> classes;
+  uint64_t blocks = 0;           // in all containers
+  uint64_t free_blocks = 0;      // neither held nor punched
+  uint64_t punched_blocks = 0;
+  uint64_t reserved_blocks = 0;  // of the free ones, promised by reserve()
+  uint64_t owned_blocks = 0;
+};
+
+// What background work that gives space back must leave alone.
+struct QuietRule {
+  // Per class: free blocks that stay as they are.
+  std::array<uint64_t, slot_classes> spare_blocks{};
+  // Only containers of which no block was handed out during the last so many
+  // Allocator::advance_age().
+  uint64_t min_age = 0;
+};
+
+}  // namespace tablestore

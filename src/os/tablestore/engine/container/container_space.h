@@ -1,0 +1,80 @@
+// The ways in which containers grow, are prepared and give space back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "os/tablestore/engine/container/allocator.h"
+#include "os/tablestore/engine/container/container_files.h"
+#include "os/tablestore/engine/container/growth_memory.h"
+#include "os/tablestore/engine/container/growth_policy.h"
+#include "os/tablestore/engine/counters.h"
+#include "os/tablestore/engine/io/disk.h"
+
+namespace tablestore {
+
+// no_room: there is nothing to be had in this way, or the file system is full.
+enum class Grown { yes, no_room };
+enum class Worked { yes, nothing_to_do };
+
+inline bool no_room(const Result<Grown>& grown) { return grown.ok() && *grown == Grown::no_room; }
+inline bool nothing_to_do(const Result<Worked>& worked) {
+  return worked.ok() && *worked == Worked::nothing_to_do;
+}
+
+// Owns the files and the allocator, and changes both together: what the allocator calls free has
+// its space. It decides only how much is done at once. Containers has the locks: one thread at a
+// time changes the set of files (growth_mutex_), and one background step runs at a time
+// (background_mutex_). Where it reports an error, the disk fails.
+class ContainerSpace {
+ public:
+  ContainerSpace(Disk& disk, const GrowthPolicy& policy, Counters& counters);
+  ContainerSpace(const ContainerSpace&) = delete;
+  ContainerSpace& operator=(const ContainerSpace&) = delete;
+
+  // See Containers.
+  Status open();
+  void close() { files_.close(); }
+
+  Allocator& allocator() { return allocator_; }
+  const ContainerFiles& files() const { return files_; }
+  GrowthMemory& memory() { return memory_; }
+  // Asks the file system.
+  Result<SpaceState> state() const;
+
+  // --- to grow; one thread at a time
+
+  // Files that were being made at a crash.
+  Status remove_incomplete() { return files_.remove_incomplete(); }
+  // Gives a punched run (of a class, or of any) its space again.
+  Result<Grown> restore(std::optional<unsigned> slot_class, const SpaceState& state);
+  // A new file.
+  Result<Grown> create(unsigned slot_class);
+  // An entirely free container of another class; its class is only a name.
+  Result<Grown> reclass(unsigned slot_class, Allocator::LastFree last);
+
+  // --- background steps; `bytes_done` is what they moved
+
+  // Writes zeros to free blocks of a class.
+  Result<Worked> prepare(unsigned slot_class, uint64_t* bytes_done);
+  // Changes the set of files.
+  Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
+  Result<Worked> punch(const QuietRule& rule, uint64_t* bytes_done);
+
+ private:
+  // Gives space to holes among `unwritten`; returns those that it could not give space to.
+  Result<BlockBitmap> fill_holes(File& file, const BlockBitmap& unwritten);
+  // So many blocks of the hole at `block` have their space; 0: the file system is full.
+  Result<uint32_t> fill_hole(File& file, uint32_t block, uint32_t blocks);
+  // A number for a container that is about to be made.
+  uint32_t take_container_id();
+
+  Disk& disk_;
+  const GrowthPolicy& policy_;
+  Counters& counters_;
+  Allocator allocator_;
+  ContainerFiles files_;
+  GrowthMemory memory_;
+};
+
+}  // namespace tablestore

@@ -1,0 +1,44 @@
+// What attempts to grow have shown.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+namespace tablestore {
+
+// Thread-safe without a lock: allocate() asks it before it waits for its turn to grow. These are
+// hints, and one that is out of date for a moment does no harm.
+class GrowthMemory {
+ public:
+  // allocate() found no free slot of this class. Forgotten when that class gets a container.
+  void note_lacked(unsigned slot_class) {
+    lacked_.store(int(slot_class), std::memory_order_relaxed);
+  }
+  void note_container_for(unsigned slot_class) {
+    int lacked = int(slot_class);
+    lacked_.compare_exchange_strong(lacked, -1);
+  }
+  std::optional<unsigned> lacked_class() const {
+    const int lacked = lacked_.load(std::memory_order_relaxed);
+    return lacked < 0 ? std::nullopt : std::optional<unsigned>(lacked);
+  }
+
+  // The last file could not be made: only reservations try again. Forgotten when one was made, or
+  // when space was given back.
+  void note_file(bool made) { file_refused_ = !made; }
+  bool file_refused() const { return file_refused_; }
+
+  // There was no space for a container's new name: nobody tries again. Forgotten when space was
+  // given back.
+  void note_name_refused() { name_refused_ = true; }
+  bool name_refused() const { return name_refused_; }
+
+  void note_space_given_back() { file_refused_ = name_refused_ = false; }
+
+ private:
+  std::atomic<int> lacked_{-1};
+  std::atomic<bool> file_refused_{false};
+  std::atomic<bool> name_refused_{false};
+};
+
+}  // namespace tablestore

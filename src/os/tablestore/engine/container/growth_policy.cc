@@ -1,0 +1,144 @@
+#include "os/tablestore/engine/container/growth_policy.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tablestore {
+namespace {
+
+constexpr uint64_t mebibyte_blocks = (1 << 20) / block_bytes;
+constexpr uint32_t punch_min_blocks = mebibyte_blocks;
+constexpr uint32_t punch_max_blocks = 16 * mebibyte_blocks;
+constexpr uint64_t restore_max_bytes = 64 << 20;
+
+// A class has shown that it needs containers when it lately called for so many slots, for so many
+// blocks, or for this part of a container.
+constexpr uint64_t demanding_slots = 1024;
+constexpr uint64_t demanding_blocks = 16 * mebibyte_blocks;
+constexpr uint64_t demanding_part = 8;
+// The part of the capacity from which only reservations make containers; and the part of a class's
+// blocks that stays free without being given back.
+constexpr uint64_t last_part = 8;
+// Fewer slots than this say nothing about which classes are in use.
+constexpr uint64_t telling_slots = 1024;
+
+uint64_t less(uint64_t a, uint64_t b) { return a - std::min(a, b); }
+
+bool in_use(const AllocatorUsage& usage, unsigned slot_class) {
+  return usage.classes[slot_class].recent_slots > 0;
+}
+
+}  // namespace
+
+// --- how much there is
+
+uint64_t GrowthPolicy::file_bytes(const AllocatorUsage& usage) {
+  return (usage.blocks - usage.punched_blocks) * block_bytes;
+}
+
+uint64_t GrowthPolicy::above_headroom(uint64_t available_bytes) const {
+  return less(available_bytes, options_.headroom_bytes);
+}
+
+uint64_t GrowthPolicy::growable_bytes(const AllocatorUsage& usage,
+                                      uint64_t available_bytes) const {
+  const uint64_t growable = above_headroom(available_bytes);
+  if (!options_.capacity_bytes) return growable;
+  return std::min(growable, less(options_.capacity_bytes, file_bytes(usage)));
+}
+
+uint64_t GrowthPolicy::obtainable_bytes(const SpaceState& state) const {
+  const uint64_t punched = std::min(state.usage.punched_blocks * block_bytes,
+                                    state.growable_bytes / block_bytes * block_bytes);
+  const uint64_t files = (state.growable_bytes - punched) / options_.container_bytes;
+  return punched + files * options_.container_bytes;
+}
+
+uint64_t GrowthPolicy::free_bytes(const SpaceState& state) const {
+  return state.usage.free_blocks * block_bytes + obtainable_bytes(state);
+}
+
+bool GrowthPolicy::can_promise(const SpaceState& state, uint64_t blocks) const {
+  const uint64_t unreserved = state.usage.free_blocks - state.usage.reserved_blocks;
+  return unreserved * block_bytes + obtainable_bytes(state) >= blocks * block_bytes;
+}
+
+// --- how to grow
+
+unsigned GrowthPolicy::class_for_reservation(std::optional<unsigned> lacked, uint64_t blocks) {
+  if (lacked) return *lacked;
+  return std::min<unsigned>(slot_classes - 1, std::bit_width(std::max<uint64_t>(blocks, 1)) - 1);
+}
+
+Claim GrowthPolicy::claim(const AllocatorUsage& usage, unsigned slot_class,
+                          bool run_is_free) const {
+  if (!run_is_free) return Claim::pressing;
+  const uint64_t slots = usage.classes[slot_class].recent_slots;
+  const uint64_t enough = std::min(demanding_blocks, container_blocks() / demanding_part);
+  const bool in_demand = slots >= demanding_slots || slots * slot_blocks(slot_class) >= enough;
+  return in_demand ? Claim::ordinary : Claim::none;
+}
+
+NewFile GrowthPolicy::new_file(const SpaceState& state) const {
+  if (state.growable_bytes < options_.container_bytes) return NewFile::for_nobody;
+  const uint64_t capacity = state.growable_bytes + file_bytes(state.usage);
+  return state.growable_bytes > capacity / last_part ? NewFile::for_any_class
+                                                     : NewFile::for_reservations;
+}
+
+uint32_t GrowthPolicy::restore_blocks(const SpaceState& state) {
+  return std::min(state.growable_bytes, restore_max_bytes) / block_bytes;
+}
+
+uint32_t GrowthPolicy::fill_blocks(uint32_t hole_blocks, uint64_t available_bytes) const {
+  const uint32_t blocks =
+      std::min<uint64_t>(hole_blocks, above_headroom(available_bytes) / block_bytes);
+  return blocks < std::min<uint64_t>(hole_blocks, mebibyte_blocks) ? 0 : blocks;
+}
+
+// --- what to do ahead of use
+
+bool GrowthPolicy::runs_low(const AllocatorUsage& usage, unsigned slot_class) const {
+  const uint64_t low = std::min(options_.container_bytes, options_.prepare_ahead_bytes) / 2;
+  return in_use(usage, slot_class) && usage.classes[slot_class].free_blocks * block_bytes < low;
+}
+
+bool GrowthPolicy::wants_prepared(const AllocatorUsage& usage, unsigned slot_class) const {
+  if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return false;
+  const AllocatorUsage::Class& sums = usage.classes[slot_class];
+  const uint64_t prepared_blocks = sums.free_blocks - sums.unwritten_free_blocks;
+  return prepared_blocks * block_bytes < options_.prepare_ahead_bytes;
+}
+
+// --- what to give back
+
+QuietRule GrowthPolicy::quiet_rule(const AllocatorUsage& usage) const {
+  uint64_t slots = 0;
+  for (const AllocatorUsage::Class& sums : usage.classes) slots += sums.recent_slots;
+  QuietRule rule;
+  rule.min_age = options_.quiet_steps;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    if (slots >= telling_slots && !in_use(usage, c)) continue;
+    rule.spare_blocks[c] =
+        std::max({container_blocks(), options_.prepare_ahead_bytes / block_bytes,
+                  usage.classes[c].blocks / last_part});
+  }
+  return rule;
+}
+
+uint64_t GrowthPolicy::surplus_bytes(const AllocatorUsage& usage) const {
+  return less(file_bytes(usage), options_.provision_bytes);
+}
+
+bool GrowthPolicy::may_remove_container(const AllocatorUsage& usage) const {
+  return surplus_bytes(usage) >= options_.container_bytes;
+}
+
+std::optional<GrowthPolicy::PunchSize> GrowthPolicy::punch_size(
+    const AllocatorUsage& usage) const {
+  const uint64_t most = std::min<uint64_t>(surplus_bytes(usage) / block_bytes, punch_max_blocks);
+  if (most < punch_min_blocks) return std::nullopt;
+  return PunchSize{punch_min_blocks, uint32_t(most)};
+}
+
+}  // namespace tablestore

@@ -1,0 +1,260 @@
+#include <gtest/gtest.h>
+
+#include "os/tablestore/engine/container/growth_memory.h"
+#include "os/tablestore/engine/container/growth_policy.h"
+
+namespace tablestore {
+namespace {
+
+constexpr uint64_t mib = 1 << 20;
+constexpr uint64_t mib_blocks = mib / block_bytes;
+
+class GrowthPolicyTest : public testing::Test {
+ protected:
+  GrowthPolicyTest() {
+    options.container_bytes = 4 * mib;
+    options.prepare_ahead_bytes = 2 * mib;
+  }
+  GrowthPolicy policy() const { return GrowthPolicy(options); }
+  // Containers of a class that take so much, some of it free.
+  void have(unsigned slot_class, uint64_t bytes, uint64_t free_bytes) {
+    AllocatorUsage::Class& sums = state.usage.classes[slot_class];
+    sums.containers += bytes / options.container_bytes;
+    sums.blocks += bytes / block_bytes;
+    sums.free_blocks += free_bytes / block_bytes;
+    state.usage.blocks += bytes / block_bytes;
+    state.usage.free_blocks += free_bytes / block_bytes;
+  }
+  void called_for(unsigned slot_class, uint64_t slots) {
+    state.usage.classes[slot_class].recent_slots = slots;
+  }
+  NewFile new_file(uint64_t growable_bytes) {
+    state.growable_bytes = growable_bytes;
+    return policy().new_file(state);
+  }
+
+  ContainerOptions options;
+  SpaceState state;
+};
+
+// --- how much there is
+
+TEST_F(GrowthPolicyTest, ContainersGrowUpToTheHeadroom) {
+  options.headroom_bytes = 10 * mib;
+  EXPECT_EQ(policy().growable_bytes(state.usage, 32 * mib), 22 * mib);
+  EXPECT_EQ(policy().growable_bytes(state.usage, 10 * mib), 0u);
+  EXPECT_EQ(policy().growable_bytes(state.usage, 3 * mib), 0u);
+}
+
+TEST_F(GrowthPolicyTest, ContainersGrowUpToTheCapacity) {
+  options.capacity_bytes = 16 * mib;
+  have(0, 12 * mib, 0);
+  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 4 * mib);
+  EXPECT_EQ(policy().growable_bytes(state.usage, 3 * mib), 3 * mib);
+  have(0, 8 * mib, 0);  // the capacity was lowered
+  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 0u);
+}
+
+TEST_F(GrowthPolicyTest, PunchedSpaceIsTheFileSystems) {
+  options.capacity_bytes = 16 * mib;
+  have(0, 12 * mib, 0);
+  state.usage.punched_blocks = 2 * mib_blocks;
+  EXPECT_EQ(GrowthPolicy::file_bytes(state.usage), 10 * mib);
+  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 6 * mib);
+}
+
+TEST_F(GrowthPolicyTest, WhatCanGrowIsPunchedRunsAndWholeContainers) {
+  have(0, 12 * mib, mib);
+  state.usage.punched_blocks = 2 * mib_blocks;
+  state.growable_bytes = mib;
+  EXPECT_EQ(policy().free_bytes(state), 2 * mib);
+  state.growable_bytes = 5 * mib;
+  EXPECT_EQ(policy().free_bytes(state), 3 * mib);
+  state.growable_bytes = 6 * mib;
+  EXPECT_EQ(policy().free_bytes(state), 7 * mib);
+}
+
+TEST_F(GrowthPolicyTest, NothingIsMadeForAReservationThatCannotHold) {
+  have(0, 4 * mib, 2 * mib);
+  state.usage.reserved_blocks = mib_blocks;
+  state.growable_bytes = 7 * mib;
+  EXPECT_TRUE(policy().can_promise(state, 5 * mib_blocks));
+  EXPECT_FALSE(policy().can_promise(state, 5 * mib_blocks + 1));
+}
+
+// --- how to grow
+
+TEST_F(GrowthPolicyTest, AReservationMakesTheClassThatWasLacked) {
+  EXPECT_EQ(GrowthPolicy::class_for_reservation(3, 1), 3u);
+  EXPECT_EQ(GrowthPolicy::class_for_reservation(std::nullopt, 0), 0u);
+  EXPECT_EQ(GrowthPolicy::class_for_reservation(std::nullopt, 1), 0u);
+  EXPECT_EQ(GrowthPolicy::class_for_reservation(std::nullopt, 31), 4u);
+  EXPECT_EQ(GrowthPolicy::class_for_reservation(std::nullopt, 1 << 20), slot_classes - 1);
+}
+
+TEST_F(GrowthPolicyTest, AClassThatCalledForAnEighthOfAContainerClaimsOne) {
+  called_for(0, 127);
+  EXPECT_EQ(policy().claim(state.usage, 0, true), Claim::none);
+  called_for(0, 128);
+  EXPECT_EQ(policy().claim(state.usage, 0, true), Claim::ordinary);
+  called_for(4, 7);
+  EXPECT_EQ(policy().claim(state.usage, 4, true), Claim::none);
+  called_for(4, 8);
+  EXPECT_EQ(policy().claim(state.usage, 4, true), Claim::ordinary);
+}
+
+TEST_F(GrowthPolicyTest, OfLargeContainersLessIsEnough) {
+  options.container_bytes = 1024 * mib;
+  called_for(0, 1023);
+  EXPECT_EQ(policy().claim(state.usage, 0, true), Claim::none);
+  called_for(0, 1024);
+  EXPECT_EQ(policy().claim(state.usage, 0, true), Claim::ordinary);
+  called_for(10, 3);
+  EXPECT_EQ(policy().claim(state.usage, 10, true), Claim::none);
+  called_for(10, 4);  // 16 MiB
+  EXPECT_EQ(policy().claim(state.usage, 10, true), Claim::ordinary);
+}
+
+TEST_F(GrowthPolicyTest, AClassThatWouldTakePiecesClaimsMost) {
+  EXPECT_EQ(policy().claim(state.usage, 4, true), Claim::none);
+  EXPECT_EQ(policy().claim(state.usage, 4, false), Claim::pressing);
+  called_for(4, 1000);
+  EXPECT_EQ(policy().claim(state.usage, 4, false), Claim::pressing);
+}
+
+TEST_F(GrowthPolicyTest, TheLastEighthIsForReservations) {
+  have(0, 28 * mib, 0);
+  EXPECT_EQ(new_file(4 * mib - 1), NewFile::for_nobody);
+  EXPECT_EQ(new_file(4 * mib), NewFile::for_reservations);
+  EXPECT_EQ(new_file(5 * mib), NewFile::for_any_class);
+}
+
+TEST_F(GrowthPolicyTest, RunsAreRestoredInBoundedPieces) {
+  state.growable_bytes = 5 * mib + 100;
+  EXPECT_EQ(GrowthPolicy::restore_blocks(state), 5 * mib_blocks);
+  state.growable_bytes = 1000 * mib;
+  EXPECT_EQ(GrowthPolicy::restore_blocks(state), 64 * mib_blocks);
+}
+
+TEST_F(GrowthPolicyTest, AHoleIsFilledWholeOrByWorthwhilePieces) {
+  options.headroom_bytes = 10 * mib;
+  const uint32_t hole = 4 * mib_blocks;
+  EXPECT_EQ(policy().fill_blocks(hole, 14 * mib), hole);
+  EXPECT_EQ(policy().fill_blocks(hole, 12 * mib), 2 * mib_blocks);
+  EXPECT_EQ(policy().fill_blocks(hole, 11 * mib), mib_blocks);
+  EXPECT_EQ(policy().fill_blocks(hole, 11 * mib - 1), 0u);
+  EXPECT_EQ(policy().fill_blocks(3, 10 * mib + 3 * block_bytes), 3u);
+  EXPECT_EQ(policy().fill_blocks(3, 10 * mib + 2 * block_bytes), 0u);
+  EXPECT_EQ(policy().fill_blocks(3, 5 * mib), 0u);
+}
+
+// --- what to do ahead of use
+
+TEST_F(GrowthPolicyTest, AClassInUseRunsLowAtHalfOfWhatIsKept) {
+  have(4, 4 * mib, mib - block_bytes);
+  EXPECT_FALSE(policy().runs_low(state.usage, 4));  // nobody uses it
+  called_for(4, 1);
+  EXPECT_TRUE(policy().runs_low(state.usage, 4));
+  have(4, 0, block_bytes);
+  EXPECT_FALSE(policy().runs_low(state.usage, 4));
+  options.prepare_ahead_bytes = 100 * mib;  // a container counts as much as is kept
+  EXPECT_TRUE(policy().runs_low(state.usage, 4));
+  have(4, 0, mib);
+  EXPECT_FALSE(policy().runs_low(state.usage, 4));
+}
+
+TEST_F(GrowthPolicyTest, AClassInUseIsPreparedAsFarAsToldAndNoFurther) {
+  have(4, 8 * mib, 8 * mib);
+  AllocatorUsage::Class& sums = state.usage.classes[4];
+  sums.unwritten_free_blocks = sums.free_blocks;
+  EXPECT_FALSE(policy().wants_prepared(state.usage, 4));
+  called_for(4, 1);
+  EXPECT_TRUE(policy().wants_prepared(state.usage, 4));
+  sums.unwritten_free_blocks = 6 * mib_blocks + 1;
+  EXPECT_TRUE(policy().wants_prepared(state.usage, 4));
+  sums.unwritten_free_blocks = 6 * mib_blocks;
+  EXPECT_FALSE(policy().wants_prepared(state.usage, 4));
+}
+
+TEST_F(GrowthPolicyTest, LargeSlotsAreNotPrepared) {
+  called_for(options.largest_prepared_class, 1);
+  called_for(options.largest_prepared_class + 1, 1);
+  EXPECT_TRUE(policy().wants_prepared(state.usage, options.largest_prepared_class));
+  EXPECT_FALSE(policy().wants_prepared(state.usage, options.largest_prepared_class + 1));
+}
+
+// --- what to give back
+
+TEST_F(GrowthPolicyTest, AClassKeepsAContainerOrWhatIsPreparedOrAnEighth) {
+  options.quiet_steps = 7;
+  have(4, 80 * mib, 0);
+  const QuietRule rule = policy().quiet_rule(state.usage);
+  EXPECT_EQ(rule.min_age, 7u);
+  EXPECT_EQ(rule.spare_blocks[0], 4 * mib_blocks);
+  EXPECT_EQ(rule.spare_blocks[4], 10 * mib_blocks);
+  options.prepare_ahead_bytes = 20 * mib;
+  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 20 * mib_blocks);
+}
+
+TEST_F(GrowthPolicyTest, AClassOutOfUseKeepsNothingOnceThatCanBeTold) {
+  called_for(0, 1023);
+  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 4 * mib_blocks);
+  called_for(0, 1024);
+  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 0u);
+  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[0], 4 * mib_blocks);
+}
+
+TEST_F(GrowthPolicyTest, WhatWasProvisionedIsNotGivenBack) {
+  options.provision_bytes = 9 * mib;
+  have(0, 16 * mib, 16 * mib);
+  EXPECT_TRUE(policy().may_remove_container(state.usage));
+  EXPECT_EQ(policy().punch_size(state.usage)->max_blocks, 7 * mib_blocks);
+  state.usage.punched_blocks = 4 * mib_blocks;
+  EXPECT_FALSE(policy().may_remove_container(state.usage));
+  EXPECT_EQ(policy().punch_size(state.usage)->max_blocks, 3 * mib_blocks);
+  state.usage.punched_blocks = 6 * mib_blocks + 1;
+  EXPECT_FALSE(policy().punch_size(state.usage));
+  state.usage.punched_blocks = 10 * mib_blocks;
+  EXPECT_FALSE(policy().punch_size(state.usage));
+}
+
+TEST_F(GrowthPolicyTest, RunsArePunchedInBoundedPieces) {
+  have(0, 400 * mib, 400 * mib);
+  EXPECT_EQ(policy().punch_size(state.usage)->min_blocks, mib_blocks);
+  EXPECT_EQ(policy().punch_size(state.usage)->max_blocks, 16 * mib_blocks);
+}
+
+// --- what is remembered
+
+TEST(GrowthMemoryTest, ALackIsForgottenWhenThatClassGetsAContainer) {
+  GrowthMemory memory;
+  EXPECT_FALSE(memory.lacked_class());
+  memory.note_lacked(0);
+  memory.note_container_for(4);
+  EXPECT_EQ(memory.lacked_class(), 0u);
+  memory.note_container_for(0);
+  EXPECT_FALSE(memory.lacked_class());
+}
+
+TEST(GrowthMemoryTest, ARefusalIsForgottenWhenSpaceIsGivenBack) {
+  GrowthMemory memory;
+  memory.note_file(false);
+  memory.note_name_refused();
+  EXPECT_TRUE(memory.file_refused());
+  EXPECT_TRUE(memory.name_refused());
+  memory.note_space_given_back();
+  EXPECT_FALSE(memory.file_refused());
+  EXPECT_FALSE(memory.name_refused());
+}
+
+TEST(GrowthMemoryTest, AFileThatWasMadeShowsThatFilesCanBe) {
+  GrowthMemory memory;
+  memory.note_file(false);
+  memory.note_name_refused();
+  memory.note_file(true);
+  EXPECT_FALSE(memory.file_refused());
+  EXPECT_TRUE(memory.name_refused());
+}
+
+}  // namespace
+}  // namespace tablestore
