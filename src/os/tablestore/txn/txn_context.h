@@ -2,7 +2,6 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <array>
 #include <functional>
 #include <list>
 #include <map>
@@ -13,16 +12,9 @@
 #include "include/Context.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/object/onode.h"
+#include "os/tablestore/space/pool_stats.h"
 
 namespace tablestore {
-
-/// Counters of one pool, as the row 'P' keeps them and pool_statfs() shows them.
-struct PoolStats {
-  enum Field { stored_bytes, allocated_bytes, objects, inline_bytes, fields };
-  std::array<int64_t, fields> values{};
-  int64_t& operator[](Field f) { return values[f]; }
-  int64_t operator[](Field f) const { return values[f]; }
-};
 
 struct ReferenceMap;
 class OpSequencer;
@@ -81,8 +73,5 @@ class TxnContext : public Txn {
   TxnListener* const listener;
   std::vector<std::function<void()>> undo_steps;
 };
-
-/// The pool that statistics and omap prefixes go by: a temp pool counts as its own pool.
-inline int64_t normalised_pool(int64_t pool) { return pool < -1 ? -2 - pool : pool; }
 
 }  // namespace tablestore
