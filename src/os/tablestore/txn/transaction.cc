@@ -61,7 +61,6 @@ int TableStore::queue_transactions(CollectionHandle& ch, std::vector<Transaction
   txc->on_commit = std::move(on_commit);
   txc->throttled_ops = 1;
   txc->throttled_bytes = scan.bytes;
-  txc->keep_undo = options.throw_on_failed_txc;
 
   int r = read_only ? -EROFS : 0;
   throttle(*txc, handle);
@@ -181,13 +180,8 @@ int TableStore::build_and_submit(Collection& ch, const std::shared_ptr<TxnContex
 
   TxnBuilder builder(*this, *txc, scan, locks->collections());
   for (size_t n = 0; n < tls.size(); ++n) {
-    if (int r = builder.add(tls[n], scan.begins[n]); r < 0) {
-      if (txc->keep_undo) {
-        txc->undo();
-        engine->abandon(*txc);
-      }
+    if (int r = builder.add(tls[n], scan.begins[n]); r < 0)
       return r;
-    }
   }
   builder.finish();
   engine->unreserve(std::exchange(txc->reserved_bytes, 0));

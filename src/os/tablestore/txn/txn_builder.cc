@@ -107,7 +107,6 @@ int TxnBuilder::object_at(Operands& at, uint32_t index, Collection& c, OnodeRef*
     if (int r = store.load_onode(c, oid, &o); r < 0)
       return r;
   }
-  keep_for_undo(o);
   *out = o;
   return 0;
 }
@@ -274,7 +273,9 @@ int TxnBuilder::apply_to_omap(Operands& at, const Transaction::Op& op, const Ono
 
 void TxnBuilder::finish()
 {
-  for (auto& o : txc.dirty_onodes) {
+  for (auto& o : txc.touched_onodes) {
+    if (!o->dirty)
+      continue;
     if (o->exists) {
       store.data->write_out(txc, o);
       txc.put(Family::object, o->key, o->encode());
@@ -284,11 +285,10 @@ void TxnBuilder::finish()
     o->dirty = false;
     store.onodes->update_size(o);
   }
-  for (auto& slot : txc.dirty_reference_maps) {
-    store.reference_maps->write_out(txc, *slot);
-    slot->dirty = false;
+  for (auto& map : txc.dirty_reference_maps) {
+    store.reference_maps->write_out(txc, *map);
   }
-  store.pools->queue(txc);
+  store.pools->queue(txc, txc.pool_deltas);
 }
 
 void TxnBuilder::report_failure(Transaction& t, const Transaction::Op& op, int position, int r)

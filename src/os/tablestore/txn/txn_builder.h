@@ -2,7 +2,6 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <set>
 #include <vector>
 
 #include "os/Transaction.h"
@@ -75,14 +74,11 @@ class TxnBuilder {
                   uint64_t length, uint64_t to_offset);
   int rename(const OnodeRef& from, const OnodeRef& to);
   int set_alloc_hint(const OnodeRef& o, const Transaction::Op& op);
-  /// Before an object is changed.
-  void keep_for_undo(const OnodeRef& o);
 
   TableStore& store;
   TxnContext& txc;
   const std::vector<CollectionRef>& locked;
   OmapWriter omap_writer;
-  std::set<const Onode*> kept_for_undo;
 };
 
 }  // namespace tablestore

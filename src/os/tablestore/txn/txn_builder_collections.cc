@@ -72,11 +72,6 @@ int TxnBuilder::make_collection(const coll_t& cid, unsigned bits, CollectionRef*
   store.coll_map[cid] = *c;
   (*c)->node.bits = bits;
   put_collection_row(**c);
-  txc.on_undo([this, made = *c] {
-    std::unique_lock l{store.coll_lock};
-    store.coll_map.erase(made->cid);
-    store.new_coll_map[made->cid] = made;
-  });
   return 0;
 }
 
@@ -96,11 +91,6 @@ void TxnBuilder::drop_collection(CollectionRef* c)
   }
   (*c)->exists = false;
   txc.erase(Family::super, collection_key((*c)->cid));
-  txc.on_undo([this, dropped = *c] {
-    std::unique_lock l{store.coll_lock};
-    dropped->exists = true;
-    store.coll_map[dropped->cid] = dropped;
-  });
   c->reset();
 }
 
@@ -111,7 +101,7 @@ int TxnBuilder::check_empty(Collection& c)
   const auto within = [&](const std::string& key) {
     return (key >= temp_low && key < temp_end) || (key >= low && key < end);
   };
-  for (const auto& o : txc.dirty_onodes) {
+  for (const auto& o : txc.touched_onodes) {
     if (o->exists && within(o->key)) {
       derr << c.cid << " is not empty: " << o->oid << dendl;
       return -ENOTEMPTY;
@@ -140,7 +130,6 @@ int TxnBuilder::check_empty(Collection& c)
 
 int TxnBuilder::set_bits(Collection& c, unsigned bits)
 {
-  txc.on_undo([c = CollectionRef(&c), old = c.node.bits] { c->node.bits = old; });
   c.node.bits = bits;
   put_collection_row(c);
   return 0;

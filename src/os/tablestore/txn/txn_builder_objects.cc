@@ -25,15 +25,6 @@ bool too_big(uint64_t offset, uint64_t length)
 
 }  // namespace
 
-void TxnBuilder::keep_for_undo(const OnodeRef& o)
-{
-  if (!txc.keep_undo || !kept_for_undo.insert(o.get()).second)
-    return;
-  auto before = std::make_shared<Onode>();
-  copy_contents(*o, *before);
-  txc.on_undo([o, before] { copy_contents(*before, *o); });
-}
-
 /// The omap of a placement group's own object is the OSD's log, which is not what users stored:
 /// it goes with the meta collection's objects.
 static int64_t statistics_pool(const ghobject_t& oid)

@@ -364,9 +364,9 @@ TEST_F(StoreOmap, TrimmedLogOfAPg)
   EXPECT_EQ(expected, keys_of(oid));
 }
 
-/// An object that has left the cache is loaded from its row, and the row of one whose omap alone was
-/// changed does not say so. Nothing here waits before it reads: the rows of the change are on their
-/// way, and the race is met in nearly every round.
+/// An object that has left the cache is loaded from its row, and the row of one whose omap alone
+/// was changed does not say so. Nothing here waits before it reads: the rows of the change are on
+/// their way, and the race is met in nearly every round.
 class StoreOmapWithoutCache : public StoreOmap {
  protected:
   static constexpr int rounds = 300;
