@@ -66,7 +66,7 @@ ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
 
 TxnBuilder::TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
                        const std::vector<CollectionRef>& locked)
-  : store(store), txc(txc), locked(locked), omap_writer(*store.engine, txc, scan.clones)
+  : store(store), txc(txc), locked(locked), omap_writer(*store.engine, txc)
 {
 }
 
