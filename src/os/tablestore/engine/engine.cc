@@ -16,6 +16,7 @@
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/recovery.h"
 #include "os/tablestore/engine/stepping.h"
+#include "os/tablestore/engine/table/row_overlay.h"
 
 namespace tablestore {
 
@@ -359,6 +360,13 @@ Result<std::vector<std::optional<std::string>>> Engine::get(Family family,
 std::unique_ptr<RowIterator> Engine::iterate(Family family, std::string_view lower,
                                              std::string_view upper) {
   return impl_->table->iterate(family, lower, upper);
+}
+
+Status Engine::visit(
+    const Txn& txn, Family family, std::string_view lower, std::string_view upper,
+    const std::function<void(std::string_view key, std::string_view value)>& visitor) {
+  const RowOverlay overlay(txn.rows_, family, lower, upper);
+  return overlay.visit(*iterate(family, lower, upper), visitor);
 }
 
 void Engine::drain() { impl_->lane->drain(); }

@@ -216,6 +216,11 @@ class Engine {
   // [lower, upper); empty = open end.
   std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
                                        std::string_view upper);
+  // Each row of [lower, upper) as it will be once `txn` is applied, after what has been applied by
+  // now: in the order of keys. `visitor` may add rows to `txn`, which are not visited. Not of
+  // Family::super.
+  Status visit(const Txn& txn, Family family, std::string_view lower, std::string_view upper,
+               const std::function<void(std::string_view key, std::string_view value)>& visitor);
 
   // Returns when everything submitted before is durable and applied.
   void drain();

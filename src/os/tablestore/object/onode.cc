@@ -67,7 +67,7 @@ std::vector<MappedExtent> decode_extents(ValueReader& in)
     e.physical.block = in.varint_up_to(u32_max - blocks);
     e.shared = blocks_and_shared & 1;
     if (e.shared) {
-      // A shared slot was one slot, so its name is not far.
+      // What is shared was one extent of one slot, so its name is not far.
       const uint64_t farthest = largest_slot_blocks - blocks;
       e.map_block =
         e.physical.block - in.varint_up_to(std::min<uint64_t>(e.physical.block, farthest));
@@ -174,7 +174,7 @@ void ExtentShard::decode(ceph::buffer::list::const_iterator& p)
   p += in.frame_bytes();
 }
 
-void Onode::set_shard_present(uint32_t index, bool present)
+void ObjectContents::set_shard_present(uint32_t index, bool present)
 {
   if (present) {
     if (index >= shards_present.size()) {
@@ -191,7 +191,7 @@ void Onode::set_shard_present(uint32_t index, bool present)
   }
 }
 
-std::string Onode::encode() const
+std::string ObjectContents::encode() const
 {
   ValueWriter out;
   out.varint(nid);
@@ -218,7 +218,7 @@ std::string Onode::encode() const
   return out.finish(onode_version, onode_compat);
 }
 
-void Onode::decode(std::string_view row)
+void ObjectContents::decode(std::string_view row)
 {
   const ceph::buffer::ptr kept = ceph::buffer::copy(row.data(), row.size());
   ValueReader in(onode_version, view_of(kept));

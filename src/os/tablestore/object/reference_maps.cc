@@ -232,7 +232,7 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
   return maps.try_emplace(name, map).first->second;
 }
 
-int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
+int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
 {
   ceph_assert(part.container == e.physical.container && part.block >= e.physical.block &&
               part.end() <= e.physical.end());
@@ -242,10 +242,10 @@ int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
     if (!map) {
       return -EIO;
     }
-    txc.dirty(map);
+    txn.dirty(map);
   } else {
     map = create(e.physical);
-    txc.dirty(map);
+    txn.dirty(map);
     map->runs.emplace(e.physical.block, ReferenceMap::Run{e.physical.blocks, 1});
     e.shared = true;
     e.map_block = e.physical.block;
@@ -259,13 +259,13 @@ int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
   return 0;
 }
 
-int ReferenceMaps::release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed)
+int ReferenceMaps::release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed)
 {
   ReferenceMapRef map = load(e.physical.container, e.map_block);
   if (!map) {
     return -EIO;
   }
-  txc.dirty(map);
+  txn.dirty(map);
   std::vector<Extent> lost;
   if (!map->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
     derr << "the reference map at container " << map->container << " block " << map->first_block
@@ -274,21 +274,31 @@ int ReferenceMaps::release(TxnContext& txc, const MappedExtent& e, std::vector<E
     return -EIO;
   }
   for (const Extent& extent : lost) {
-    txc.free(extent);
+    txn.free(extent);
     freed->push_back(extent);
   }
   return 0;
 }
 
-void ReferenceMaps::write_out(TxnContext& txc, ReferenceMap& map)
+void ReferenceMaps::write_out(Txn& txn, ReferenceMap& map)
 {
   const std::string key = reference_map_key(map.container, map.first_block);
   if (map.runs.empty()) {
-    txc.erase(Family::super, key);
+    txn.erase(Family::super, key);
   } else {
-    txc.put(Family::super, key, map.encode());
+    txn.put(Family::super, key, map.encode());
   }
   map.dirty = false;
+}
+
+void ReferenceMaps::forget(const ReferenceMapRef& map)
+{
+  // One is the transaction that failed.
+  ceph_assert(map->transactions_in_flight <= 1);
+  std::lock_guard l{mutex};
+  auto p = maps.find(name_of(map->container, map->first_block));
+  if (p != maps.end() && p->second == map)
+    maps.erase(p);
 }
 
 void ReferenceMaps::trim()

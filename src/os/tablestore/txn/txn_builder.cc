@@ -66,7 +66,7 @@ ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
 }  // namespace
 
 TxnBuilder::TxnBuilder(const TxnParts& parts, TxnContext& txc)
-  : parts(parts), cct(parts.cct), txc(txc), omap_writer(parts.engine, txc, true)
+  : parts(parts), cct(parts.cct), txc(txc), omap_writer(parts.engine, txc)
 {
 }
 
@@ -273,7 +273,9 @@ int TxnBuilder::execute_on_omap(Operands& at, const Transaction::Op& op, const O
 
 void TxnBuilder::finish()
 {
-  for (auto& o : txc.dirty_onodes) {
+  for (auto& o : txc.touched_onodes) {
+    if (!o->dirty)
+      continue;
     if (o->exists) {
       parts.data.write_out(txc, o);
       txc.put(Family::object, o->key, o->encode());
@@ -283,10 +285,8 @@ void TxnBuilder::finish()
     o->dirty = false;
     parts.onodes.update_size(o);
   }
-  for (auto& slot : txc.dirty_reference_maps) {
-    parts.reference_maps.write_out(txc, *slot);
-    slot->dirty = false;
-  }
+  for (auto& map : txc.dirty_reference_maps)
+    parts.reference_maps.write_out(txc, *map);
   parts.pools.queue(txc, txc.pool_deltas);
 }
 

@@ -94,7 +94,7 @@ int TxnBuilder::check_empty(Collection& c)
   const auto within = [&](const std::string& key) {
     return (key >= temp_low && key < temp_end) || (key >= low && key < end);
   };
-  for (const auto& o : txc.dirty_onodes) {
+  for (const auto& o : txc.touched_onodes) {
     if (o->exists && within(o->key)) {
       derr << c.cid << " is not empty: " << o->oid << dendl;
       return -ENOTEMPTY;

@@ -10,6 +10,8 @@
 #include "include/stringify.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/home/perf.h"
+#include "os/tablestore/object/onode_cache.h"
+#include "os/tablestore/object/reference_maps.h"
 #include "os/tablestore/txn/txn_builder.h"
 
 #define dout_context cct
@@ -185,8 +187,11 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
   const std::vector<CollectionRef> found = lock(c, scan.cids, &locks);
   TxnBuilder builder(parts, *txc);
   for (size_t n = 0; n < tls.size(); ++n) {
-    if (int r = builder.add(tls[n], scan.begins[n]); r < 0)
+    if (int r = builder.add(tls[n], scan.begins[n]); r < 0) {
+      if (options.throw_on_failed_txc)
+        forget(*txc, found, scan);
       return r;
+    }
   }
   builder.finish();
   parts.engine.unreserve(std::exchange(txc->reserved_bytes, 0));
@@ -214,6 +219,24 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
   else
     parts.engine.submit(txc);
   return 0;
+}
+
+/// What a transaction that failed in its middle has changed in memory is loaded anew, when it is
+/// asked for, from rows, which then are as if there had been no such transaction.
+void TxnQueue::forget(TxnContext& txc, const std::vector<CollectionRef>& found,
+                      const TxnScan& scan)
+{
+  parts.engine.drain();
+  for (const auto& o : txc.touched_onodes)
+    parts.onodes.forget(o);
+  for (const auto& map : txc.dirty_reference_maps)
+    parts.reference_maps.forget(map);
+  txc.unpin();
+  parts.engine.abandon(txc);
+  if (!scan.changes_collections)
+    return;
+  if (Status s = parts.collections.reload(found); !s.ok())
+    fatal("what a failed transaction did to collections cannot be taken back: " + s.what());
 }
 
 // ---- objectstore_blackhole

@@ -56,6 +56,7 @@ class TxnQueue {
   /// Locks the collections that exist or are new under these names, and `c`. Returns the former.
   std::vector<CollectionRef> lock(Collection& c, const std::vector<coll_t>& cids,
                                   std::optional<CollectionLocks>* locks);
+  void forget(TxnContext& txc, const std::vector<CollectionRef>& found, const TxnScan& scan);
   void swallow(const std::shared_ptr<TxnContext>& txc);
   [[noreturn]] void fail(int r, const std::string& what);
 

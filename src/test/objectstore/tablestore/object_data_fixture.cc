@@ -23,6 +23,12 @@ ceph::buffer::list to_bl(const std::string& s)
   return bl;
 }
 
+/// Lets go of its objects when it is applied.
+class AppliedTxn : public ObjectTxn {
+ public:
+  void applied() noexcept override { unpin(); }
+};
+
 ghobject_t oid_of(const std::string& name, int64_t pool)
 {
   return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 1, pool, ""));
@@ -118,71 +124,72 @@ void ObjectDataFixture::evict(const std::string& name)
   shared->trim();
 }
 
-std::shared_ptr<TxnContext> ObjectDataFixture::begin()
+std::shared_ptr<ObjectTxn> ObjectDataFixture::begin()
 {
-  auto txc = std::make_shared<TxnContext>();
+  auto txn = std::make_shared<AppliedTxn>();
   const Status s = engine->reserve(reservation);
   EXPECT_TRUE(s.ok()) << s.what();
-  txc->reserved_bytes = reservation;
-  txc->sequencer = this;
-  return txc;
+  txn->reserved_bytes = reservation;
+  txn->sequencer = this;
+  return txn;
 }
 
-void ObjectDataFixture::submit(std::shared_ptr<TxnContext> txc)
+void ObjectDataFixture::submit(std::shared_ptr<ObjectTxn> txn)
 {
-  for (const OnodeRef& o : txc->dirty_onodes) {
-    data->write_out(*txc, o);
-    txc->put(Family::object, o->key, o->encode());
+  for (const OnodeRef& o : txn->touched_onodes) {
+    ASSERT_TRUE(o->dirty);
+    data->write_out(*txn, o);
+    txn->put(Family::object, o->key, o->encode());
     o->dirty = false;
   }
-  for (const auto& slot : txc->dirty_reference_maps) {
-    shared->write_out(*txc, *slot);
+  for (const auto& map : txn->dirty_reference_maps) {
+    shared->write_out(*txn, *map);
   }
-  for (const auto& [p, delta] : txc->pool_deltas) {
+  for (const auto& [p, delta] : txn->pool_deltas) {
     ASSERT_EQ(pool, p);
     for (size_t i = 0; i < delta.values.size(); ++i) {
       totals.values[i] += delta.values[i];
     }
   }
-  engine->unreserve(txc->reserved_bytes);
-  txc->reserved_bytes = 0;
-  engine->submit(std::move(txc));
+  engine->unreserve(txn->reserved_bytes);
+  txn->reserved_bytes = 0;
+  engine->submit(std::move(txn));
 }
 
 void ObjectDataFixture::write(const std::string& name, uint64_t offset, const std::string& bytes)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->write(*txc, object(name), offset, to_bl(bytes)));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->write(*txn, object(name), offset, to_bl(bytes)));
+  submit(txn);
 }
 
 void ObjectDataFixture::zero(const std::string& name, uint64_t offset, uint64_t length)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->zero(*txc, object(name), offset, length));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->zero(*txn, object(name), offset, length));
+  submit(txn);
 }
 
 void ObjectDataFixture::truncate(const std::string& name, uint64_t size)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->truncate(*txc, object(name), size));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->truncate(*txn, object(name), size));
+  submit(txn);
 }
 
 void ObjectDataFixture::remove(const std::string& name)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->remove(*txc, object(name)));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->remove(*txn, object(name)));
+  submit(txn);
 }
 
 void ObjectDataFixture::clone_range(const std::string& from, const std::string& to,
                                     uint64_t from_offset, uint64_t length, uint64_t to_offset)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->clone_range(*txc, object(from), object(to), from_offset, length, to_offset));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->clone_range(*txn, object(from), object(to), from_offset, length, to_offset));
+  submit(txn);
 }
 
 std::string ObjectDataFixture::read(const std::string& name, uint64_t offset, uint64_t length,
@@ -258,12 +265,12 @@ void ObjectDataFixture::check_ownership()
   const auto [first, last] = reference_maps_range();
   const auto p = engine->iterate(Family::super, first, last);
   for (p->seek_to_first(); p->valid(); p->next()) {
-    ReferenceMap slot;
-    ASSERT_TRUE(decode_shared_slot_key(p->key(), &slot.container, &slot.first_block));
-    slot.decode(p->value());
-    for (const auto& [block, run] : slot.runs) {
+    ReferenceMap map;
+    ASSERT_TRUE(decode_shared_slot_key(p->key(), &map.container, &map.first_block));
+    map.decode(p->value());
+    for (const auto& [block, run] : map.runs) {
       for (uint32_t i = 0; i < run.blocks; ++i) {
-        const std::pair<uint32_t, uint32_t> where{slot.container, block + i};
+        const std::pair<uint32_t, uint32_t> where{map.container, block + i};
         ASSERT_EQ(run.references, sharers[where]) << where.first << ":" << where.second;
         sharers.erase(where);
         ASSERT_EQ(1u, ++owners[where]);

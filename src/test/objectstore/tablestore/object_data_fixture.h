@@ -31,8 +31,8 @@ class ObjectDataFixture : public EngineFixture {
   /// Loads the onode anew from its rows.
   void evict(const std::string& name);
 
-  std::shared_ptr<TxnContext> begin();
-  void submit(std::shared_ptr<TxnContext> txc);
+  std::shared_ptr<ObjectTxn> begin();
+  void submit(std::shared_ptr<ObjectTxn> txn);
 
   // One operation, one transaction. Errors fail the test.
   void write(const std::string& name, uint64_t offset, const std::string& data);
