@@ -36,7 +36,7 @@ class StoreThreads : public Threads {
       ~ThreadWorker() override { thread.join(); }
       std::thread thread;
     };
-    return std::make_unique<ThreadWorker>(name, std::move(run));
+    return std::make_unique<ThreadWorker>("ts_" + name, std::move(run));
   }
   void advance() override { ceph_abort(); }
   std::unique_ptr<rocksdb::Env> table_env(std::shared_ptr<rocksdb::FileSystem>) override

@@ -9,7 +9,7 @@ namespace tablestore {
 Ticker::Ticker(Threads& threads, std::function<void()> f) : tick(std::move(f))
 {
   // Nobody waits for what a tick does, so a step of it gets nobody on.
-  worker = threads.start("ts_tick", Threads::Urgency::usual, [this] { run(); },
+  worker = threads.start("tick", Threads::Urgency::usual, [this] { run(); },
                          [this] { tick(); return false; });
 }
 
