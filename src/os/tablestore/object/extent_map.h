@@ -24,6 +24,8 @@ struct BlockRange {
   }
 };
 
+inline constexpr BlockRange all_blocks{0, std::numeric_limits<uint64_t>::max()};
+
 inline constexpr uint64_t block_floor(uint64_t bytes) { return bytes / block_bytes; }
 inline constexpr uint64_t block_ceil(uint64_t bytes) {
   return bytes / block_bytes + (bytes % block_bytes != 0);

@@ -30,7 +30,6 @@ int ObjectData::clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef
   }
   txn.dirty(from);
   txn.dirty(to);
-  const TailWatch watch(*this, txn, *to, to_end);
   if (to->inline_data && from != to && to_offset == 0 && to_end >= to->size) {
     drop_inline(txn, *to);
     set_size(txn, *to, 0);
@@ -40,7 +39,7 @@ int ObjectData::clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef
   const bool to_the_ends = end == from->size && to_end >= to->size;
   const BlockRange whole{block_ceil(from_offset),
                          to_the_ends ? block_ceil(end) : block_floor(end)};
-  // A shared slot belongs to one collection: a split must not take its owners apart.
+  // Owners of shared blocks are in one collection: a split must not take them apart.
   const bool stays_together = from->oid.hobj.get_hash() == to->oid.hobj.get_hash();
   if (from->inline_data || whole.empty() || !stays_together ||
       from_offset % block_bytes != to_offset % block_bytes) {
@@ -53,11 +52,10 @@ int ObjectData::clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef
   }
   const uint64_t whole_start = whole.first * block_bytes;
   const uint64_t whole_end = std::min(whole.end * block_bytes, end);
-  const uint64_t to_whole = to_offset + (whole_start - from_offset);
-  if (int r = share_blocks(txn, *from, whole, *to, block_floor(to_whole)); r < 0) {
+  const uint64_t to_whole = block_floor(to_offset + (whole_start - from_offset));
+  if (int r = share_blocks(txn, *from, whole, *to, to_whole, whole_end - whole_start); r < 0) {
     return r;
   }
-  set_size(txn, *to, std::max(to->size, to_whole + (whole_end - whole_start)));
   // The edges come after: an object that has no blocks could become an inline one by them.
   if (from_offset < whole_start) {
     const int r = copy_range(txn, from, to, from_offset, whole_start - from_offset, to_offset);
@@ -104,7 +102,7 @@ int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef&
 }
 
 int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
-                             uint64_t to_block)
+                             uint64_t to_block, uint64_t bytes)
 {
   const BlockRange replaced{to_block, to_block + range.blocks()};
   if (int r = map.load(from, range); r < 0) {
@@ -131,13 +129,10 @@ int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& rang
   if (r < 0) {
     return r;
   }
-  std::vector<MappedExtent> removed;
-  map.punch(to, replaced, &removed);
-  release(txn, to, removed);
-  for (const auto& [block, e] : copies) {
-    map.insert(to, block, e);
-    stats(txn, to)[PoolStats::stored_bytes] += e.physical.length_bytes();
-  }
+  unmap_blocks(txn, to, replaced);
+  set_size(txn, to, std::max(to.size, to_block * block_bytes + bytes));
+  for (const auto& [block, e] : copies)
+    map_blocks(txn, to, block, e);
   return 0;
 }
 

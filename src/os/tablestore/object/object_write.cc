@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "include/ceph_assert.h"
 #include "include/rados.h"
@@ -65,7 +64,6 @@ int ObjectData::write(ObjectTxn& txn, const OnodeRef& o, uint64_t offset,
     return 0;
   }
   txn.dirty(o);
-  const TailWatch watch(*this, txn, *o, offset + data.length());
   const uint64_t new_size = std::max(o->size, offset + data.length());
   if (holds_no_blocks(*o) && new_size <= inline_max) {
     return write_inline(txn, *o, offset, data);
@@ -141,8 +139,8 @@ int ObjectData::write_blocks(ObjectTxn& txn, Onode& o, uint64_t offset,
   if (int r = merge_edges(o, offset, data, &blocks); r < 0) {
     return r;
   }
-  replace_blocks(txn, o, touched.first, std::move(blocks));
   set_size(txn, o, std::max(o.size, end));
+  replace_blocks(txn, o, touched.first, std::move(blocks));
   return 0;
 }
 
@@ -207,9 +205,7 @@ void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
   const std::vector<Extent> extents =
     engine.write(txn, iov, std::any(std::move(blocks)), &checksums);
 
-  std::vector<MappedExtent> removed;
-  map.punch(o, BlockRange{first_block, first_block + bytes / block_bytes}, &removed);
-  release(txn, o, removed);
+  unmap_blocks(txn, o, BlockRange{first_block, first_block + bytes / block_bytes});
   uint32_t done = 0;
   for (const Extent& extent : extents) {
     // A transaction that failed may have left there what it wrote, and read again.
@@ -217,12 +213,11 @@ void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
     MappedExtent e;
     e.physical = extent;
     e.checksums.assign(checksums.begin() + done, checksums.begin() + done + extent.blocks);
-    map.insert(o, first_block + done, e);
+    map_blocks(txn, o, first_block + done, e);
     done += extent.blocks;
   }
   ceph_assert(done == bytes / block_bytes);
   stats(txn, o)[PoolStats::allocated_bytes] += bytes;
-  stats(txn, o)[PoolStats::stored_bytes] += bytes;
 }
 
 int ObjectData::zero_in_block(ObjectTxn& txn, Onode& o, uint64_t offset, uint64_t end)
@@ -245,7 +240,6 @@ int ObjectData::zero(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, uint64_
   }
   txn.dirty(o);
   const uint64_t end = offset + length;
-  const TailWatch watch(*this, txn, *o, end);
   if (o->inline_data) {
     if (std::max(o->size, end) <= inline_max) {
       return write_inline(txn, *o, offset, zeros(length));
@@ -264,11 +258,8 @@ int ObjectData::zero(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, uint64_
   if (int r = zero_in_block(txn, *o, offset, head_end); r < 0) {
     return r;
   }
-  if (!whole.empty()) {
-    std::vector<MappedExtent> removed;
-    map.punch(*o, whole, &removed);
-    release(txn, *o, removed);
-  }
+  if (!whole.empty())
+    unmap_blocks(txn, *o, whole);
   const uint64_t tail = std::max(whole.end * block_bytes, head_end);
   if (int r = zero_in_block(txn, *o, tail, end); r < 0) {
     return r;
@@ -283,7 +274,6 @@ int ObjectData::truncate(ObjectTxn& txn, const OnodeRef& o, uint64_t size)
     return 0;
   }
   txn.dirty(o);
-  const TailWatch watch(*this, txn, *o, std::numeric_limits<uint64_t>::max());
   if (o->inline_data) {
     if (size == 0) {
       drop_inline(txn, *o);
@@ -328,9 +318,7 @@ int ObjectData::shrink_blocks(ObjectTxn& txn, Onode& o, uint64_t size)
   if (int r = zero_in_block(txn, o, size, cut.first * block_bytes); r < 0) {
     return r;
   }
-  std::vector<MappedExtent> removed;
-  map.punch(o, cut, &removed);
-  release(txn, o, removed);
+  unmap_blocks(txn, o, cut);
   set_size(txn, o, size);
   return 0;
 }
@@ -338,7 +326,6 @@ int ObjectData::shrink_blocks(ObjectTxn& txn, Onode& o, uint64_t size)
 int ObjectData::remove(ObjectTxn& txn, const OnodeRef& o)
 {
   txn.dirty(o);
-  const TailWatch watch(*this, txn, *o, o->size);
   if (o->inline_data) {
     drop_inline(txn, *o);
   }
@@ -351,11 +338,8 @@ int ObjectData::remove(ObjectTxn& txn, const OnodeRef& o)
                                                           shard_span_blocks)};
   // A read error of the table, which is not damage of one row, leaves shards that are not
   // loaded: their rows and blocks stay for fsck.
-  if (map.load_to_change(*o, all, all) == 0) {
-    std::vector<MappedExtent> removed;
-    map.punch(*o, all, &removed);
-    release(txn, *o, removed);
-  }
+  if (map.load_to_change(*o, all, all) == 0)
+    unmap_blocks(txn, *o, all);
   map.erase_rows(txn, *o);
   set_size(txn, *o, 0);
   return 0;

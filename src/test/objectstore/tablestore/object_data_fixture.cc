@@ -237,6 +237,20 @@ uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
   return bytes;
 }
 
+int64_t ObjectDataFixture::stored_bytes_of_rows()
+{
+  int64_t bytes = 0;
+  const auto [first, last] = all_onodes_range();
+  const auto p = engine->iterate(Family::object, first, last);
+  for (p->seek_to_first(); p->valid(); p->next()) {
+    auto o = std::make_shared<Onode>();
+    o->decode(p->value());
+    EXPECT_EQ(0, data->load_all(o));
+    bytes += o->inline_data ? o->size : mapped_bytes(*o);
+  }
+  return bytes;
+}
+
 unsigned ObjectDataFixture::rows(Family family, const std::pair<std::string, std::string>& range)
 {
   unsigned count = 0;

@@ -607,6 +607,47 @@ TEST_P(ObjectDataModel, BehavesLikeAVectorOfBytes)
   EXPECT_EQ(PoolStats().values, totals.values);
 }
 
+// Objects have left memory before each change: it loads what it needs to count right.
+TEST_P(ObjectDataModel, StoredBytesEqualARecountAfterEachChange)
+{
+  random.seed(GetParam() + 1000);
+  for (unsigned step = 0; step < 300; ++step) {
+    SCOPED_TRACE(step);
+    auto txn = begin();
+    change(*txn);
+    submit(txn);
+    engine->drain();
+    ASSERT_EQ(stored_bytes_of_rows(), totals[PoolStats::stored_bytes]);
+    for (const auto& [n, bytes] : model)
+      evict(n);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+// Where the shard of the last block is damaged, the object can still be written elsewhere.
+TEST_F(ObjectDataTest, ObjectWhoseLastShardIsDamagedCanGrowAndBeWrittenElsewhere)
+{
+  const uint64_t size = (1 << 20) - 100;
+  write("a", 0, pattern(size, 1));
+  engine->drain();
+  auto damaging = std::make_shared<Txn>();
+  damaging->put(Family::object, shard_key(object("a")->nid, 3), "not a shard");
+  engine->submit(damaging);
+  evict("a");
+  write("a", 1000, pattern(10000, 2));
+  EXPECT_EQ(pattern(10000, 2), read("a", 1000, 10000));
+  evict("a");
+  write("a", 2 << 20, pattern(10000, 3));
+  EXPECT_EQ(pattern(10000, 3), read("a", 2 << 20, 10000));
+  evict("a");
+  truncate("a", 3 << 20);
+  truncate("a", 4096);
+  EXPECT_EQ(pattern(size, 1).substr(0, 1000) + pattern(10000, 2).substr(0, 3096), read_all("a"));
+  // What the damaged shard held is for fsck to take out.
+  EXPECT_EQ(static_cast<int64_t>(size - 191 * block_bytes), totals[PoolStats::stored_bytes]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, ObjectDataModel, testing::Range(1u, 7u));
 
 }  // namespace tablestore
