@@ -28,9 +28,8 @@ ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, 
 
 uint64_t ObjectData::reservation_for_write(uint64_t offset, uint64_t length, uint64_t inline_max)
 {
-  if (length == 0) {
+  if (length == 0)
     return 0;
-  }
   const uint64_t blocks = block_ceil(offset + length) - block_floor(offset);
   return (blocks + block_ceil(inline_max)) * block_bytes;
 }
@@ -193,9 +192,8 @@ uint64_t ObjectData::allocated_bytes(const Onode& o) const
 {
   uint64_t bytes = 0;
   for (const auto& [index, shard] : o.shards) {
-    for (const MappedExtent& e : shard.extents) {
+    for (const MappedExtent& e : shard.extents)
       bytes += e.physical.length_bytes();
-    }
   }
   return bytes;
 }

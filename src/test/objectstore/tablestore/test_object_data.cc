@@ -226,9 +226,8 @@ TEST_F(ObjectDataTest, CloneOfACloneCountsOwners)
   write("a", 0, pattern(20000, 1));
   clone_range("a", "b", 0, 20000, 0);
   clone_range("b", "c", 0, 20000, 0);
-  for (const MappedExtent& e : extents("c")) {
+  for (const MappedExtent& e : extents("c"))
     EXPECT_TRUE(e.shared);
-  }
   check_ownership();
   remove("b");
   check_ownership();
@@ -275,9 +274,8 @@ TEST_F(ObjectDataTest, ObjectsOfOtherHashesGetACopy)
   object("b")->oid.hobj.set_hash(2);
   clone_range("a", "b", 0, 100000, 0);
   EXPECT_EQ(pattern(100000, 1), read_all("b"));
-  for (const MappedExtent& e : extents("a")) {
+  for (const MappedExtent& e : extents("a"))
     EXPECT_FALSE(e.shared);
-  }
   check_ownership();
 }
 
@@ -350,9 +348,8 @@ TEST_F(ObjectDataTest, ReadersLoadAnObjectTogether)
         }
       });
     }
-    for (auto& reader : readers) {
+    for (auto& reader : readers)
       reader.join();
-    }
   }
 }
 
@@ -497,9 +494,8 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
     const auto grow = [](std::string& s, uint64_t size) { s.resize(std::max(s.size(), size)); };
     switch (random() % 10) {
     default: {
-      if (random() % 3) {
+      if (random() % 3)
         length %= 20000;
-      }
       const std::string written = pattern(length, random());
       ceph::buffer::list bl;
       bl.append(written);
@@ -545,18 +541,16 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
   {
     const std::string to = name();
     const std::string source = model[from];
-    if (offset >= source.size()) {
+    if (offset >= source.size())
       return;
-    }
     length = std::min(length, source.size() - offset);
     uint64_t to_offset = interesting(random, size_max - length);
     if (random() % 4) {
       to_offset = std::min(to_offset / block_bytes * block_bytes + offset % block_bytes,
                            size_max - length);
     }
-    if (from == to && to_offset < offset + length && offset < to_offset + length) {
+    if (from == to && to_offset < offset + length && offset < to_offset + length)
       return;
-    }
     ASSERT_EQ(0, data->clone_range(txn, object(from), object(to), offset, length, to_offset));
     if (length > 0) {
       std::string& target = model[to];
@@ -577,27 +571,22 @@ TEST_P(ObjectDataModel, BehavesLikeAVectorOfBytes)
     auto txn = begin();
     for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
       change(*txn);
-      if (HasFatalFailure()) {
+      if (HasFatalFailure())
         return;
-      }
     }
     submit(txn);
     check(name());
-    if (random() % 20 == 0) {
+    if (random() % 20 == 0)
       evict(name());
-    }
-    if (random() % 50 == 0) {
+    if (random() % 50 == 0)
       check_ownership();
-    }
     if (random() % 80 == 0) {
       reopen(random() % 2);
-      for (const auto& [n, bytes] : model) {
+      for (const auto& [n, bytes] : model)
         check(n);
-      }
     }
-    if (HasFatalFailure()) {
+    if (HasFatalFailure())
       return;
-    }
   }
   for (const auto& [n, bytes] : model) {
     ASSERT_TRUE(bytes == read_all(n)) << n;
