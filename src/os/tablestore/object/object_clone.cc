@@ -108,7 +108,7 @@ int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& rang
     const uint32_t blocks = static_cast<uint32_t>(end - first);
     const bool was_shared = e.shared;
     const int r =
-        shared.share(txn, e, Extent{e.physical.container, e.physical.block + skip, blocks});
+        references.share(txn, e, Extent{e.physical.container, e.physical.block + skip, blocks});
     shard.dirty |= e.shared != was_shared;
     if (r == 0)
       copies.emplace_back(to_block + (first - range.first), e.slice(skip, blocks));

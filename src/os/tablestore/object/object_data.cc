@@ -19,9 +19,9 @@
 
 namespace tablestore {
 
-ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
-                       uint64_t inline_max, unsigned read_threads)
-  : cct(cct), engine(engine), shared(shared), cache(cache), inline_max(inline_max),
+ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references,
+                       DataCache& cache, uint64_t inline_max, unsigned read_threads)
+  : cct(cct), engine(engine), references(references), cache(cache), inline_max(inline_max),
     map(cct, engine), helpers(read_threads)
 {
 }
@@ -154,7 +154,7 @@ void ObjectData::release(ObjectTxn& txn, const Onode& o, const MappedExtent& e)
     return;
   }
   std::vector<Extent> freed;
-  if (shared.release(txn, e, &freed) < 0) {
+  if (references.release(txn, e, &freed) < 0) {
     // Who else owns the blocks is not known: keeping them is safe, and fsck finds them.
     derr << "blocks of " << o.oid << " in container " << e.physical.container << " at "
          << e.physical.offset_bytes() << "~" << e.physical.length_bytes()

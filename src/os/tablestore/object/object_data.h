@@ -34,7 +34,7 @@ class ObjectData {
   /// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
   static constexpr unsigned read_threads_default = 7;
 
-  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
+  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references, DataCache& cache,
              uint64_t inline_max, unsigned read_threads = read_threads_default);
 
   /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
@@ -144,7 +144,7 @@ class ObjectData {
 
   CephContext* const cct;
   Engine& engine;
-  ReferenceMaps& shared;
+  ReferenceMaps& references;
   DataCache& cache;
   const uint64_t inline_max;
   const ExtentMap map;

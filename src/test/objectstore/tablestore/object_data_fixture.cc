@@ -64,8 +64,8 @@ void ObjectDataFixture::TearDown()
 void ObjectDataFixture::open_layers()
 {
   cache = std::make_unique<DataCache>(16 << 20);
-  shared = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
-  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *shared, *cache, inline_max);
+  references = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
+  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *references, *cache, inline_max);
 }
 
 void ObjectDataFixture::close_layers()
@@ -73,7 +73,7 @@ void ObjectDataFixture::close_layers()
   if (engine)
     engine->drain();
   data.reset();
-  shared.reset();
+  references.reset();
   cache.reset();
 }
 
@@ -117,7 +117,7 @@ void ObjectDataFixture::evict(const std::string& name)
   // one without a row is new: it takes a new number then
   onodes.erase(name);
   object(name);
-  shared->trim();
+  references->trim();
 }
 
 std::shared_ptr<ObjectTxn> ObjectDataFixture::begin()
@@ -139,7 +139,7 @@ void ObjectDataFixture::submit(std::shared_ptr<ObjectTxn> txn)
     o->dirty = false;
   }
   for (const auto& map : txn->dirty_reference_maps)
-    shared->write_out(*txn, *map);
+    references->write_out(*txn, *map);
   for (const auto& [p, delta] : txn->pool_deltas) {
     ASSERT_EQ(pool, p);
     for (size_t i = 0; i < delta.values.size(); ++i)

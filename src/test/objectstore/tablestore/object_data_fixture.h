@@ -71,7 +71,7 @@ class ObjectDataFixture : public EngineFixture {
   uint64_t next_nid = 1;
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
-  std::unique_ptr<ReferenceMaps> shared;
+  std::unique_ptr<ReferenceMaps> references;
   std::unique_ptr<ObjectData> data;
 };
 

@@ -138,10 +138,10 @@ TEST_F(ObjectTxnTest, AForgottenReferenceMapIsReadFromItsRowAgain)
   ASSERT_FALSE(failed->dirty_reference_maps.empty());
   engine->drain();
   for (const ReferenceMapRef& map : failed->dirty_reference_maps)
-    shared->forget(map);
+    references->forget(map);
   for (const char* name : {"a", "b", "c"})
     onodes.erase(name);
-  EXPECT_EQ(0u, shared->count());
+  EXPECT_EQ(0u, references->count());
   engine->unreserve(failed->reserved_bytes);
   failed->unpin();
   failed.reset();
