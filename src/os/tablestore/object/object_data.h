@@ -34,7 +34,7 @@ class ObjectData {
   /// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
   static constexpr unsigned read_threads_default = 7;
 
-  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
+  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references, DataCache& cache,
              uint64_t inline_max, unsigned read_threads = read_threads_default);
 
   /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
@@ -79,37 +79,28 @@ class ObjectData {
   uint64_t allocated_bytes(const Onode& o) const;
 
  private:
-  /// Keeps PoolStats::stored_bytes exact over one change of an object: mapped blocks are counted
-  /// whole where they are mapped and unmapped, without the part of the last one that is beyond the
-  /// object's size, which is found by comparing before and after. Changes may nest.
-  class TailWatch {
-   public:
-    /// Nothing is changed at and beyond `end`, but that the size may grow to it.
-    TailWatch(ObjectData& data, ObjectTxn& txn, Onode& o, uint64_t end);
-    ~TailWatch();
-    TailWatch(const TailWatch&) = delete;
-    TailWatch& operator=(const TailWatch&) = delete;
-
-   private:
-    ObjectData& data;
-    ObjectTxn& txn;
-    Onode& o;
-    bool active = false;
-    uint64_t before = 0;
-  };
-  /// Bytes of its last block, where that is mapped, that are beyond its size.
-  uint64_t tail_bytes(Onode& o);
-
   // ---- object_data.cc
   bool holds_no_blocks(const Onode& o) const { return o.shards_present.empty(); }
+
+  // PoolStats::stored_bytes counts mapped blocks, without the part of the last one that is beyond
+  // the object's size. So an object grows before its new blocks are mapped, and shrinks after its
+  // old ones are unmapped: then the last block is the only one that a change of the size concerns.
   void set_size(ObjectTxn& txn, Onode& o, uint64_t size);
+  /// Maps `e` at `block`, where nothing is mapped.
+  void map_blocks(ObjectTxn& txn, Onode& o, uint64_t block, const MappedExtent& e);
+  /// Unmaps `range`, which is loaded, and gives the blocks back.
+  void unmap_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range);
+  /// Bytes of the last block that are beyond the size, where it is mapped and in `within`. None
+  /// where its shard is damaged: that the statistic is then wrong is for fsck to find.
+  uint64_t tail_bytes(Onode& o, const BlockRange& within = all_blocks);
+
   /// The bytes of an inline object.
   int inline_bytes(Onode& o, ceph::buffer::list* out);
   /// `data` are all its bytes.
   void set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data);
   void drop_inline(ObjectTxn& txn, Onode& o);
-  /// Gives back blocks that were unmapped.
-  void release(ObjectTxn& txn, const Onode& o, const std::vector<MappedExtent>& removed);
+  /// Gives back blocks that were unmapped, or the object's reference to them.
+  void release(ObjectTxn& txn, const Onode& o, const MappedExtent& e);
   void note_freed(ObjectTxn& txn, const Onode& o, const Extent& extent);
   /// Of the pool that it was made in, also when a rename takes it elsewhere.
   PoolStats& stats(ObjectTxn& txn, const Onode& o) { return txn.pool(o.omap_pool); }
@@ -147,12 +138,13 @@ class ObjectData {
   // ---- object_clone.cc
   int copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
                  uint64_t length, uint64_t to_offset);
+  /// Maps what `range` of `from` holds, `bytes` of its data, from `to_block` on in `to` as well.
   int share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
-                   uint64_t to_block);
+                   uint64_t to_block, uint64_t bytes);
 
   CephContext* const cct;
   Engine& engine;
-  ReferenceMaps& shared;
+  ReferenceMaps& references;
   DataCache& cache;
   const uint64_t inline_max;
   const ExtentMap map;

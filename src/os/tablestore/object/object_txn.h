@@ -41,7 +41,6 @@ class ObjectTxn : public Txn {
   std::vector<ReferenceMapRef> dirty_reference_maps;
   std::map<int64_t, PoolStats> pool_deltas;
   uint64_t reserved_bytes = 0;            ///< promised by Engine::reserve, not yet taken
-  const Onode* tail_watched = nullptr;    ///< ObjectData's: see ObjectData::TailWatch
 };
 
 }  // namespace tablestore

@@ -26,8 +26,9 @@ inline constexpr uint32_t shard_span_blocks = shard_span_bytes / block_bytes;
 /// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
 inline constexpr uint64_t object_bytes_max = 0xffffffff;
 
-/// Where a run of an object's blocks lives. Never crosses a shard, nor a container slot, and is never
-/// made of two writes: a read finds all of it in one write in flight, or all of it on the disk.
+/// Where a run of an object's blocks lives. Never crosses a shard, nor a container slot, and is
+/// never made of two writes: a read finds all of it in one write in flight, or all of it on the
+/// disk.
 struct MappedExtent {
   uint32_t logical_block = 0;        ///< relative to the shard's start
   Extent physical;

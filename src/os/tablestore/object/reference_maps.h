@@ -74,15 +74,16 @@ class ReferenceMaps {
   int release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed);
   /// The row of a dirty map.
   void write_out(Txn& txn, ReferenceMap& map);
-  /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row. What
-  /// other transactions changed there is applied.
+  /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row.
+  /// What other transactions changed there is applied.
   void forget(const ReferenceMapRef& map);
   /// Drops maps that no transaction in flight pins.
   void trim();
   uint64_t count() const;
 
  private:
-  static uint64_t name_of(uint32_t container, uint32_t first_block) {
+  static uint64_t name_of(uint32_t container, uint32_t first_block)
+  {
     return uint64_t(container) << 32 | first_block;
   }
   /// Null where it cannot be read, after a log line.

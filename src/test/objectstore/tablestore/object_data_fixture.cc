@@ -64,17 +64,16 @@ void ObjectDataFixture::TearDown()
 void ObjectDataFixture::open_layers()
 {
   cache = std::make_unique<DataCache>(16 << 20);
-  shared = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
-  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *shared, *cache, inline_max);
+  references = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
+  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *references, *cache, inline_max);
 }
 
 void ObjectDataFixture::close_layers()
 {
-  if (engine) {
+  if (engine)
     engine->drain();
-  }
   data.reset();
-  shared.reset();
+  references.reset();
   cache.reset();
 }
 
@@ -82,19 +81,16 @@ void ObjectDataFixture::reopen(bool crash)
 {
   close_layers();
   std::set<std::string> names;
-  for (const auto& [name, o] : onodes) {
+  for (const auto& [name, o] : onodes)
     names.insert(name);
-  }
   onodes.clear();
-  if (crash) {
+  if (crash)
     crash_and_open();
-  } else {
+  else
     close_and_open();
-  }
   open_layers();
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     object(name);
-  }
 }
 
 OnodeRef ObjectDataFixture::object(const std::string& name)
@@ -121,7 +117,7 @@ void ObjectDataFixture::evict(const std::string& name)
   // one without a row is new: it takes a new number then
   onodes.erase(name);
   object(name);
-  shared->trim();
+  references->trim();
 }
 
 std::shared_ptr<ObjectTxn> ObjectDataFixture::begin()
@@ -142,14 +138,12 @@ void ObjectDataFixture::submit(std::shared_ptr<ObjectTxn> txn)
     txn->put(Family::object, o->key, o->encode());
     o->dirty = false;
   }
-  for (const auto& map : txn->dirty_reference_maps) {
-    shared->write_out(*txn, *map);
-  }
+  for (const auto& map : txn->dirty_reference_maps)
+    references->write_out(*txn, *map);
   for (const auto& [p, delta] : txn->pool_deltas) {
     ASSERT_EQ(pool, p);
-    for (size_t i = 0; i < delta.values.size(); ++i) {
+    for (size_t i = 0; i < delta.values.size(); ++i)
       totals.values[i] += delta.values[i];
-    }
   }
   engine->unreserve(txn->reserved_bytes);
   txn->reserved_bytes = 0;
@@ -219,9 +213,8 @@ std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
   std::vector<MappedExtent> all;
   const OnodeRef o = object(name);
   EXPECT_EQ(0, data->load_all(o));
-  for (const auto& [index, shard] : o->shards) {
+  for (const auto& [index, shard] : o->shards)
     all.insert(all.end(), shard.extents.begin(), shard.extents.end());
-  }
   return all;
 }
 
@@ -237,13 +230,26 @@ uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
   return bytes;
 }
 
+int64_t ObjectDataFixture::stored_bytes_of_rows()
+{
+  int64_t bytes = 0;
+  const auto [first, last] = all_onodes_range();
+  const auto p = engine->iterate(Family::object, first, last);
+  for (p->seek_to_first(); p->valid(); p->next()) {
+    auto o = std::make_shared<Onode>();
+    o->decode(p->value());
+    EXPECT_EQ(0, data->load_all(o));
+    bytes += o->inline_data ? o->size : mapped_bytes(*o);
+  }
+  return bytes;
+}
+
 unsigned ObjectDataFixture::rows(Family family, const std::pair<std::string, std::string>& range)
 {
   unsigned count = 0;
   const auto p = engine->iterate(family, range.first, range.second);
-  for (p->seek_to_first(); p->valid(); p->next()) {
+  for (p->seek_to_first(); p->valid(); p->next())
     ++count;
-  }
   return count;
 }
 
@@ -255,9 +261,8 @@ void ObjectDataFixture::check_ownership()
   PoolStats expected;
   for (const auto& [name, o] : onodes) {
     for (const MappedExtent& e : extents(name)) {
-      for (uint32_t i = 0; i < e.physical.blocks; ++i) {
+      for (uint32_t i = 0; i < e.physical.blocks; ++i)
         ++(e.shared ? sharers : owners)[{e.physical.container, e.physical.block + i}];
-      }
     }
     expected[PoolStats::stored_bytes] += o->inline_data ? o->size : mapped_bytes(*o);
     expected[PoolStats::inline_bytes] += o->inline_data ? o->size : 0;
@@ -266,7 +271,7 @@ void ObjectDataFixture::check_ownership()
   const auto p = engine->iterate(Family::super, first, last);
   for (p->seek_to_first(); p->valid(); p->next()) {
     ReferenceMap map;
-    ASSERT_TRUE(decode_shared_slot_key(p->key(), &map.container, &map.first_block));
+    ASSERT_TRUE(decode_reference_map_key(p->key(), &map.container, &map.first_block));
     map.decode(p->value());
     for (const auto& [block, run] : map.runs) {
       for (uint32_t i = 0; i < run.blocks; ++i) {
@@ -281,9 +286,8 @@ void ObjectDataFixture::check_ownership()
   std::set<std::pair<uint32_t, uint32_t>> by_log;
   for (const auto& [container, bitmap] : engine->owned_blocks()) {
     for (uint32_t block = 0; block < bitmap.blocks(); ++block) {
-      if (bitmap.test(block)) {
+      if (bitmap.test(block))
         by_log.insert({container, block});
-      }
     }
   }
   for (const auto& [where, count] : owners) {
@@ -301,9 +305,8 @@ void ObjectDataFixture::damage(const Extent& extent, uint64_t offset)
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (!entry.is_regular_file() ||
         entry.path().parent_path().parent_path().filename() != "containers" ||
-        std::strtoul(entry.path().filename().c_str(), nullptr, 10) != extent.container) {
+        std::strtoul(entry.path().filename().c_str(), nullptr, 10) != extent.container)
       continue;
-    }
     const int fd = ::open(entry.path().c_str(), O_RDWR);
     ASSERT_GE(fd, 0);
     char c;

@@ -93,14 +93,13 @@ TEST_F(ObjectTxnTest, EveryChangeOfOmapTouchesItsObject)
   for (size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);
     object("a")->has_omap = true;
-    auto osr = std::make_shared<OpSequencer>([] { return false; });
     ObjectTxn txn;
     OmapWriter omap(*engine, txn);
     changes[i](omap);
     EXPECT_EQ(1u, object("a")->transactions_in_flight);
     EXPECT_EQ(std::vector<OnodeRef>{object("a")}, txn.touched_onodes);
-    omap.mark_changed(TxnMark{osr, 5});
-    EXPECT_EQ(osr, object("a")->last_omap_change.osr);
+    omap.mark_changed(TxnMark{nullptr, 5});
+    EXPECT_EQ(5u, object("a")->last_omap_change.seq);
     EXPECT_FALSE(object("a")->omap_changed);
     txn.unpin();
     object("a")->last_omap_change = {};
@@ -139,10 +138,10 @@ TEST_F(ObjectTxnTest, AForgottenReferenceMapIsReadFromItsRowAgain)
   ASSERT_FALSE(failed->dirty_reference_maps.empty());
   engine->drain();
   for (const ReferenceMapRef& map : failed->dirty_reference_maps)
-    shared->forget(map);
+    references->forget(map);
   for (const char* name : {"a", "b", "c"})
     onodes.erase(name);
-  EXPECT_EQ(0u, shared->count());
+  EXPECT_EQ(0u, references->count());
   engine->unreserve(failed->reserved_bytes);
   failed->unpin();
   failed.reset();
