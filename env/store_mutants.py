@@ -75,9 +75,9 @@ MUTANTS = (
            ("txn/txn_builder_collections.cc",
             "  txc.erase(Family::super, collection_key((*c)->cid));\n", "")),
     mutant("no_barrier", "what another handle queued for the same objects may be overtaken",
-           ("txn/transaction.cc",
-            "c->last_change.osr != txc->osr)\n      txc->barrier = true;",
-            "c->last_change.osr != txc->osr)\n      txc->barrier = false;"),
+           ("txn/txn_queue.cc",
+            "locked->last_change.osr != txc->osr)\n      txc->barrier = true;",
+            "locked->last_change.osr != txc->osr)\n      txc->barrier = false;"),
            ("txn/txn_builder_collections.cc", "  txc.barrier = true;\n", "")),
     mutant("numbers_again", "object numbers are given out again after a crash",
            ("object/nid_allocator.cc",
@@ -87,9 +87,10 @@ MUTANTS = (
             "  if (int r = zero_in_block(txn, o, size, cut.first * block_bytes); r < 0)\n"
             "    return r;\n", "")),
     mutant("acknowledged_too_early", "a transaction is acknowledged when it is queued",
-           ("txn/transaction.cc", "  engine->submit(txc);\n",
-            "  engine->submit(txc);\n"
-            "  queue_callbacks(txc->osr->commit_queue, txc->on_commit);\n")),
+           ("txn/txn_queue.cc",
+            "  txc->seq = txc->osr->note_queued(std::move(txc->on_commit));\n",
+            "  txc->seq = txc->osr->note_queued({});\n"
+            "  callbacks.queue(txc->osr->commit_queue, txc->on_commit);\n")),
     mutant("failure_remembered", "what a transaction that fails in its middle did stays in memory",
            ("object/onode_cache.cc",
             "  // Its name is the key; the caller's reference keeps it.\n", "  return;\n")),

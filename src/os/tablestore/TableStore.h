@@ -16,8 +16,8 @@ class MountedStore;
 
 /// The ObjectStore that lives in a directory. Design: doc/dev/tablestore.rst.
 ///
-/// The face of its parts to Ceph: life cycle here, all else in MountedStore. Called from any thread,
-/// but mkfs, mount, umount and fsck, which are for one.
+/// The face of its parts to Ceph: the life cycle is here, all else in MountedStore. Any thread may
+/// call it; mkfs, mount, umount and fsck are for one thread, while no other is in the store.
 class TableStore : public ObjectStore {
  public:
   /// `surroundings` = null: those of an OSD.

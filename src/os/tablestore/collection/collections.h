@@ -39,9 +39,9 @@ class Collections {
   CollectionRef adopt(const coll_t& cid);
   void drop(Collection& c);
 
-  /// After a transaction was given up that may have changed these, which are what find() said before
-  /// it: they are again as their rows say, which no other transaction in flight changes. The caller
-  /// has their unique locks.
+  /// After a transaction was given up that may have changed these, which are what find() said
+  /// before it: they are again as their rows say, which no other transaction in flight changes. The
+  /// caller has their unique locks.
   Status reload(const std::vector<CollectionRef>& found);
 
  private:

@@ -15,10 +15,10 @@ namespace tablestore {
 
 /// Reads the omap of objects: from the table, which shows what was applied.
 ///
-/// While its collection's lock is held, nothing new is queued for an object, so once the last change
-/// of its omap is applied, the table is what its omap is. An iterator keeps seeing that after the
-/// lock is released: a visitor may call the store again, and no writer waits for a long iteration.
-/// Thread-safe.
+/// While its collection's lock is held, nothing new is queued for an object, so once the last
+/// change of its omap is applied, the table is what its omap is. An iterator keeps seeing that
+/// after the lock is released: a visitor may call the store again, and no writer waits for a long
+/// iteration. Thread-safe.
 class OmapReader {
  public:
   OmapReader(CephContext* cct, Engine& engine, Objects& objects,

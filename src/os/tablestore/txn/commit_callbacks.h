@@ -14,11 +14,11 @@
 
 namespace tablestore {
 
-/// What follows when transactions are durable, and when they are applied: callbacks go to the queues
-/// of the OSD's shards, or to a thread here, and the throttle gets back what they took.
+/// What follows when transactions are durable, and when they are applied: callbacks go to the
+/// queues of the OSD's shards, or to a thread here, and the throttle gets back what they took.
 ///
-/// The engine's threads call txn_durable(), group_durable() and txn_applied(), which take no lock of
-/// a collection; queue() is for any thread.
+/// The engine's threads call txn_durable(), group_durable() and txn_applied(), which take no lock
+/// of a collection; queue() is for any thread.
 class CommitCallbacks : public TxnListener {
  public:
   CommitCallbacks(CephContext* cct, Threads& threads, ceph::common::PerfCounters& logger,
