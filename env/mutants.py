@@ -152,8 +152,7 @@ MUTANTS = (
            ("container/containers.cc", "  if (s.ok()) s = file.flush();\n", "")),
     mutant("open_without_flush", "open believes that what reads as written is durably so",
            ("container/container_files.cc",
-            "    if (!read_only) {\n"
-            "      if (Status s = (*file)->flush(); !s.ok()) return s;\n    }\n", "")),
+            "    if (Status s = (*file)->flush(); !s.ok()) return s;\n", "")),
     mutant("new_name_not_synced", "a new container is used before its name is durable",
            ("container/container_files.cc",
             "  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));\n", "")),

@@ -60,11 +60,10 @@ TEST_F(BackgroundTest, PreparesWhatIsInUse) {
   EXPECT_EQ(counters.prepared_bytes, 3 * mib);
 }
 
-TEST_F(BackgroundTest, NoticesNewDemandWhenKicked) {
+TEST_F(BackgroundTest, NoticesDemandThatBeginsLater) {
   open();
   start();
   use_a_slot();
-  background->kick();
   EXPECT_TRUE(await_prepared(mib));
 }
 
@@ -74,7 +73,6 @@ TEST_F(BackgroundTest, KeepsToItsRate) {
   use_a_slot();
   const auto begin = Clock::now();
   start();
-  for (int i = 0; i < 100; ++i) background->kick();
   EXPECT_TRUE(await_prepared(3 * mib));
   // The third step of 1 MiB is due when the first two have paid for themselves.
   EXPECT_GE(Clock::now() - begin, 200ms);
@@ -99,7 +97,6 @@ TEST_F(BackgroundTest, ARateOfZeroTurnsItOff) {
   open();
   use_a_slot();
   start();
-  background->kick();
   background->stop();
   EXPECT_EQ(counters.prepared_bytes, 0u);
 }
@@ -110,7 +107,6 @@ TEST_F(BackgroundTest, TellsAboutAFailingDiskOnceAndRests) {
   disk.fail(MemoryDisk::Operation::write_zeroes, "containers/", EIO, 5);
   start();
   EXPECT_EQ(error.get_future().get().code(), EIO);
-  background->kick();
   background->stop();
   EXPECT_EQ(counters.prepared_bytes, 0u);
 }

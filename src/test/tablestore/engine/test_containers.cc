@@ -564,20 +564,6 @@ TEST_F(ContainersTest, AHoleIsNotFreeWhileTheFileSystemIsFull) {
   EXPECT_TRUE(containers->reserve(8 * mib).ok());
 }
 
-TEST_F(ContainersTest, AReadOnlyOpenChangesNothing) {
-  open_empty();
-  const auto extents = take(4096);
-  containers = nullptr;
-  disk->truncate("containers/00/0", 4 * mib);
-  disk->take_calls();
-  options.read_only = true;
-  ASSERT_TRUE(open(extents).ok());
-  EXPECT_EQ(containers->reserve(8 * mib).code(), EROFS);
-  EXPECT_EQ(prepare_all(), 0);
-  EXPECT_EQ(shrink_all(), 0);
-  EXPECT_TRUE(disk->take_calls().empty());
-}
-
 // --- containers that change their class
 
 TEST_F(ContainersTest, AFreeContainerOfAnotherClassIsTakenBeforeAFileIsMade) {

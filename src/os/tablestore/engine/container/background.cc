@@ -44,21 +44,12 @@ void Background::stop() {
   thread_.join();
 }
 
-void Background::kick() {
-  {
-    std::lock_guard lock(mutex_);
-    kicked_ = true;
-  }
-  wake_.notify_one();
-}
-
 Status Background::make_step(Pace& pace) {
   const Clock::time_point begin = Clock::now();
   uint64_t bytes_done = 0;
   const auto worked = (containers_.*pace.step)(&bytes_done);
   if (!worked.ok()) return worked.status();
-  pace.idle = !*worked;
-  if (pace.idle) {
+  if (!*worked) {
     pace.due = Clock::now() + pace.idle_interval;
   } else {
     const double seconds = double(bytes_done) / double(pace.bytes_per_second);
@@ -71,12 +62,9 @@ Status Background::make_step(Pace& pace) {
 void Background::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (std::exchange(kicked_, false) && prepare_.idle && prepare_.bytes_per_second) {
-      prepare_.due = Clock::now();
-    }
     Pace& next = prepare_.due <= shrink_.due ? prepare_ : shrink_;
     if (next.due > Clock::now()) {
-      auto told = [this] { return stopping_ || kicked_; };
+      auto told = [this] { return stopping_; };
       // wait_until(max) overflows in conversions between clocks.
       if (next.due == Clock::time_point::max()) {
         wake_.wait(lock, told);

@@ -14,8 +14,7 @@ namespace tablestore {
 
 // One thread that calls Containers::prepare_step() and shrink_step(), no faster than the rates in
 // ContainerOptions, and at long intervals while there is nothing to do. start(), stop() and the
-// destructor from one thread; kick() from any. `mutex_` guards the flags and is not held over a
-// step.
+// destructor from one thread. `mutex_` guards `stopping_` and is not held over a step.
 class Background {
  public:
   // `on_error` runs in the thread, at most once: after an error no more steps are made.
@@ -27,8 +26,6 @@ class Background {
   void start();
   // Returns when the step in hand has ended.
   void stop();
-  // There may be something to prepare: looks now, unless the rate is used up.
-  void kick();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,7 +35,6 @@ class Background {
     uint64_t bytes_per_second;     // 0: never
     Clock::duration idle_interval; // after a step that found nothing to do
     Clock::time_point due{};
-    bool idle = false;
   };
   void run();
   Status make_step(Pace& pace);
@@ -50,7 +46,6 @@ class Background {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool kicked_ = false;
   std::thread thread_;
 };
 

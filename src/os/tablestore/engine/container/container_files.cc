@@ -49,10 +49,10 @@ Status ContainerFiles::format(Disk& disk) {
   return disk.sync_dir(root);
 }
 
-Result<std::vector<ContainerFiles::Found>> ContainerFiles::open(bool read_only) {
+Result<std::vector<ContainerFiles::Found>> ContainerFiles::open() {
   std::vector<Found> found;
   for (unsigned slot_class = 0; slot_class < slot_classes; ++slot_class) {
-    if (Status s = open_class(slot_class, read_only, &found); !s.ok()) {
+    if (Status s = open_class(slot_class, &found); !s.ok()) {
       close();
       return s;
     }
@@ -60,14 +60,14 @@ Result<std::vector<ContainerFiles::Found>> ContainerFiles::open(bool read_only) 
   return found;
 }
 
-Status ContainerFiles::open_class(unsigned slot_class, bool read_only, std::vector<Found>* found) {
+Status ContainerFiles::open_class(unsigned slot_class, std::vector<Found>* found) {
   auto names = disk_.list(class_dir(slot_class));
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     const auto container = parse_number(name);
     if (!container) continue;  // not ours, and nothing of ours depends on it
     const std::string path = container_path(*container, slot_class);
-    auto file = disk_.open(path, read_only ? OpenMode::read_only : OpenMode::read_write);
+    auto file = disk_.open(path, OpenMode::read_write);
     if (!file.ok()) return file.status();
     const uint64_t size = (*file)->size_bytes();
     if (size < container_bytes_) {
@@ -78,9 +78,7 @@ Status ContainerFiles::open_class(unsigned slot_class, bool read_only, std::vect
       return Status(EIO, path + " has " + std::to_string(size) + " bytes, expected " +
                              std::to_string(container_bytes_));
     }
-    if (!read_only) {
-      if (Status s = (*file)->flush(); !s.ok()) return s;
-    }
+    if (Status s = (*file)->flush(); !s.ok()) return s;
     auto unwritten = unwritten_blocks(**file);
     if (!unwritten.ok()) return unwritten.status();
     std::lock_guard lock(mutex_);

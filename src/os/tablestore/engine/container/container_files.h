@@ -38,8 +38,8 @@ class ContainerFiles {
     BlockBitmap unwritten;
   };
   // Opens all that are there. Flushes each before it asks which blocks are unwritten, so that what
-  // reads as written is durably so; a read-only open flushes nothing.
-  Result<std::vector<Found>> open(bool read_only);
+  // reads as written is durably so.
+  Result<std::vector<Found>> open();
   // Numbers of the files that were being made at a crash.
   std::vector<uint32_t> incomplete() const;
   Status remove_incomplete();
@@ -64,7 +64,7 @@ class ContainerFiles {
     std::unique_ptr<File> file;
     unsigned slot_class;
   };
-  Status open_class(unsigned slot_class, bool read_only, std::vector<Found>* found);
+  Status open_class(unsigned slot_class, std::vector<Found>* found);
   Status fill_new(File& file, Space space);
   Result<BlockBitmap> unwritten_blocks(File& file) const;
   Status remove_path(uint32_t container, unsigned slot_class);

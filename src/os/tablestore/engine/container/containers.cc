@@ -41,17 +41,13 @@ Containers::Containers(Disk& disk, ContainerOptions options, Counters& counters)
 Containers::~Containers() = default;
 
 Status Containers::open() {
-  auto found = files_.open(options_.read_only);
+  auto found = files_.open();
   if (!found.ok()) return found.status();
   for (ContainerFiles::Found& container : *found) {
-    BlockBitmap punched(0);
-    if (!options_.read_only) {
-      auto holes = fill_holes(files_.file(container.container), container.unwritten);
-      if (!holes.ok()) return holes.status();
-      punched = holes.take();
-    }
+    auto holes = fill_holes(files_.file(container.container), container.unwritten);
+    if (!holes.ok()) return holes.status();
     allocator_.add_container(container.container, container.slot_class, container_blocks(),
-                             std::move(container.unwritten), std::move(punched));
+                             std::move(container.unwritten), holes.take());
   }
   for (uint32_t container : files_.incomplete()) allocator_.skip_container_id(container);
   return {};
@@ -117,7 +113,6 @@ uint64_t Containers::file_bytes() const {
 }
 
 Result<uint64_t> Containers::growable_bytes() {
-  if (options_.read_only) return uint64_t(0);
   auto space = disk_.space();
   if (!space.ok()) return space.status();
   uint64_t growable =
@@ -160,9 +155,6 @@ Status Containers::no_space(uint64_t bytes, uint64_t growable) {
 Status Containers::reserve(uint64_t bytes) {
   const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
   if (allocator_.reserve(blocks)) return {};
-  if (options_.read_only) {
-    return Status(EROFS, disk_.name() + ": the store is open for reading only");
-  }
   {
     std::lock_guard growth(growth_mutex_);
     if (Status s = grow_for(blocks); s.code() != ENOSPC) return s;
@@ -328,7 +320,6 @@ std::vector<Extent> Containers::allocate(uint64_t bytes) {
 
 Result<bool> Containers::prepare_step(uint64_t* bytes_done) {
   *bytes_done = 0;
-  if (options_.read_only) return false;
   std::lock_guard background(background_mutex_);
   {
     std::lock_guard growth(growth_mutex_);
@@ -399,7 +390,6 @@ uint64_t Containers::surplus_bytes() const {
 
 Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
-  if (options_.read_only) return false;
   std::lock_guard background(background_mutex_);
   const QuietRule rule = quiet_rule(allocator_.usage());
   auto removed = remove_idle_container(rule, bytes_done);

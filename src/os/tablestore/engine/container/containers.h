@@ -33,7 +33,6 @@ struct ContainerOptions {
   // What is never given back: while containers have no more than this in sum, none is removed or
   // punched.
   uint64_t provision_bytes = 0;
-  bool read_only = false;
 };
 
 // Owns the files and the allocator. Thread-safe, but for open() and close().
@@ -73,7 +72,7 @@ class Containers {
   void close();
 
   // Promises space for `bytes` (rounded up to blocks); makes containers as needed. ENOSPC: nothing
-  // taken. EROFS where the store is open for reading.
+  // taken.
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
   // Takes from the caller's reservation; makes a container of the fitting class where one can be
