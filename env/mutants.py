@@ -55,23 +55,23 @@ GROUP = "commit/commit_group.cc"
 
 MUTANTS = (
     mutant("skip_flush", "a group is acknowledged without a flush",
-           (GROUP, "  if (touched.empty()) flush(parts_.log.file(lane_header_.position));\n", "")),
+           (GROUP, "  if (touched.empty()) flush(parts_.log.file(turn.header.position));\n", "")),
     mutant("flush_too_early", "the flush is issued before log and data are written",
-           (LANE, "  write_group(group);\n  flush_group();\n",
-            "  flush_group();\n  write_group(group);\n")),
+           (LANE, "  write_group(*lane, group);\n  flush_group(*lane);\n",
+            "  flush_group(*lane);\n  write_group(*lane, group);\n")),
     mutant("forget_first_touch", "no flush of a container for a first touch",
            (GROUP, "if (w->first_touch && std::ranges::find",
             "if (false && std::ranges::find")),
     mutant("reuse_unvouched", "freed slots are reused before a durable group vouches for them",
-           (GROUP, "  release_frees(lane_header_.watermark);\n"
+           (GROUP, "  release_frees(turn, turn.header.watermark);\n"
                    "  if (!frees.extents.empty()) "
-                   "lane_pending_frees_.push_back(std::move(frees));\n",
-            "  if (!frees.extents.empty()) lane_pending_frees_.push_back(std::move(frees));\n"
-            "  release_frees(lane_durable_lsn_);\n")),
+                   "turn.pending_frees.push_back(std::move(frees));\n",
+            "  if (!frees.extents.empty()) turn.pending_frees.push_back(std::move(frees));\n"
+            "  release_frees(turn, turn.durable_lsn);\n")),
     mutant("reuse_at_once", "freed slots are reused before their transaction is durable",
-           (GROUP, "std::span<const std::byte> CommitLane::build_group() {\n",
-            "std::span<const std::byte> CommitLane::build_group() {\n"
-            "  for (const auto& txn : lane_group_)\n"
+           (GROUP, "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n",
+            "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n"
+            "  for (const auto& txn : turn.group)\n"
             "    for (const Extent& e : txn->frees_) {\n"
             "      parts_.containers.allocator().mark_freed(e);\n"
             "      parts_.containers.allocator().release(e);\n"
@@ -83,8 +83,8 @@ MUTANTS = (
            ("recovery.cc", "if (h.transactions > 0 && h.last_lsn() > watermark) {",
             "if (h.transactions > 0) {")),
     mutant("watermark_too_high", "a group vouches for itself",
-           (GROUP, "lane_header_.watermark = lane_durable_lsn_;",
-            "lane_header_.watermark = lsn - 1;")),
+           (GROUP, "turn.header.watermark = turn.durable_lsn;",
+            "turn.header.watermark = lsn - 1;")),
     mutant("verify_nothing", "recovery believes every group whose header is intact",
            ("recovery.cc", "      if (!*there) {", "      if (false) {")),
     mutant("verify_first_write", "recovery verifies the first write of a record only",
@@ -117,19 +117,19 @@ MUTANTS = (
            ("log/log_reader.cc",
             "  if (!crc_matches(*header, memory.span())) return false;\n", "")),
     mutant("apply_before_durable", "rows go to the table before they are durable",
-           (LANE, "  wait_for_log_space(group.size());\n",
+           (LANE, "  wait_for_log_space(lane, group.size());\n",
             "  {\n"
             "    RowBatch rows;\n"
-            "    for (const auto& txn : lane_group_) rows.append(txn->row_count_, txn->rows_);\n"
+            "    for (const auto& txn : lane->group) rows.append(txn->row_count_, txn->rows_);\n"
             "    std::string batch = rows.take();\n"
-            "    (void)parts_.table.apply(&batch).ok();\n"
+            "    (void)parts_.table.write(&batch).ok();\n"
             "  }\n"
-            "  wait_for_log_space(group.size());\n")),
+            "  wait_for_log_space(lane, group.size());\n")),
     mutant("recycle_without_flush", "a checkpoint recycles the log without flushing the table",
            ("commit/checkpointer.cc", "  if (auto s = table_.flush(); !s.ok()) return s;\n", "")),
     mutant("checkpoint_without_allocation", "a checkpoint forgets the allocation rows",
-           (LANE, "    engine_rows::write_allocation(writer, state);\n    ++count;\n",
-            "    (void)state;\n")),
+           (LANE, "      engine_rows::write_allocation(writer, state);\n      ++count;\n",
+            "      (void)state;\n")),
     mutant("replay_twice", "recovery replays what the table has already",
            ("recovery.cc", "if (group.header.transactions == 0 || "
                            "group.header.last_lsn() <= applied_lsn_) continue;\n"
@@ -177,12 +177,10 @@ MUTANTS = (
            ("recovery.cc", "      if (!checksum.ok()) return checksum.status();\n",
             "      if (!checksum.ok()) return false;\n")),
     mutant("data_not_awaited", "the flush is issued when the log is written, data or not",
-           (GROUP, "    return lane_log_writes_pending_ == 0 &&\n",
-            "    return lane_log_writes_pending_ == 0 ||\n")),
+           (GROUP, "    return turn.log_writes_pending == 0 &&\n",
+            "    return turn.log_writes_pending == 0 ||\n")),
     mutant("checkpoint_before_applied", "a checkpoint does not wait for the rows before it",
-           ("commit/applier.cc", "  item.done = std::move(done);\n", "  done();\n"),
-           (LANE, "    while (applier_.step(false)) {\n    }\n    lock.lock();\n",
-            "    lock.lock();\n")),
+           ("commit/applier.cc", "  item.done = std::move(done);\n", "  done();\n")),
     mutant("wrong_log_space", "the log may run over its own tail",
            (GROUP, "return head_position_ - tail_ + bytes + log_margin_bytes <= "
                    "parts_.log.capacity_bytes();",

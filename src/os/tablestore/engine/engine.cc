@@ -14,8 +14,8 @@
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
+#include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/recovery.h"
-#include "os/tablestore/engine/stepping.h"
 #include "os/tablestore/engine/table/row_overlay.h"
 
 namespace tablestore {
@@ -35,6 +35,10 @@ void fill_defaults(Reporter* reporter) {
       std::fprintf(stderr, "tablestore: fatal: %s\n", line.c_str());
       std::abort();
     };
+}
+
+std::shared_ptr<Threads> threads_of(const EngineOptions& o) {
+  return o.threads ? o.threads : std::make_shared<OwnThreads>();
 }
 
 // What stays available on the file system for the table's growth.
@@ -70,7 +74,7 @@ Status check_geometry(const EngineOptions& o) {
 }
 
 TableOptions table_options(const EngineOptions& o) {
-  return {o.memtable_bytes, o.table_cache_bytes, o.table_options, bool(o.stepped)};
+  return {o.memtable_bytes, o.table_cache_bytes, o.table_options};
 }
 
 ContainerOptions container_options(const EngineOptions& o, const Label& label,
@@ -132,7 +136,8 @@ StoreUuid to_uuid(const std::string& bytes) {
 
 // Members in the order in which they depend on each other: destroyed from the last to the first.
 struct Engine::Impl {
-  Impl(Disk& d, EngineOptions o) : disk(d), options(std::move(o)) {}
+  Impl(Disk& d, EngineOptions o)
+      : disk(d), options(std::move(o)), threads(threads_of(options)) {}
   ~Impl() {
     background.reset();
     if (lane) lane->stop();  // it calls the checkpointer, and a checkpoint may wait for it
@@ -141,6 +146,7 @@ struct Engine::Impl {
 
   Disk& disk;
   EngineOptions options;
+  const std::shared_ptr<Threads> threads;
   Label label;
   Counters counters;
   std::unique_ptr<LogRing> log;
@@ -177,9 +183,10 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   for (const char* dir : {"log", "table", "containers"})
     if (auto s = disk.remove_tree(dir); !s.ok()) return s;
   if (auto s = LogRing::format(disk, log_bytes, options.segment_bytes); !s.ok()) return s;
-  if (auto s = Table::format(disk, table_options(options)); !s.ok()) return s;
+  const auto threads = threads_of(options);
+  if (auto s = Table::format(disk, table_options(options), *threads); !s.ok()) return s;
   {
-    auto table = Table::open(disk, table_options(options));
+    auto table = Table::open(disk, table_options(options), *threads);
     if (!table.ok()) return table.status();
     if (auto s = format_recovery_rows(**table); !s.ok()) return s;
   }
@@ -200,6 +207,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
 
 Status Engine::Impl::open() {
   fill_defaults(&options.reporter);
+  if (!threads->run_by_themselves()) options.gather_percent = options.quick_flush_us = 0;
   const auto start = std::chrono::steady_clock::now();
   bool label_needs_repair = false;
   auto found = read_label(disk, &label_needs_repair);
@@ -218,7 +226,7 @@ Status Engine::Impl::open() {
   containers = std::make_unique<Containers>(disk, container_options(options, label, *space),
                                             counters);
   if (auto s = containers->open(); !s.ok()) return s;
-  auto opened = Table::open(disk, table_options(options));
+  auto opened = Table::open(disk, table_options(options), *threads);
   if (!opened.ok()) return opened.status();
   table = opened.take();
   auto recovered =
@@ -232,18 +240,16 @@ Status Engine::Impl::open() {
   }
   writes = disk.make_write_queue();
   lane = std::make_unique<CommitLane>(
-      CommitParts{*log, *table, *containers, *writes, in_flight, counters, options.reporter,
-                  options.group_durable, label.store_uuid},
+      CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
+                  options.reporter, options.group_durable, label.store_uuid},
       CommitLimits{std::min(options.group_bytes_max, log->capacity_bytes() / 4),
                    options.gather_percent, std::chrono::microseconds(options.quick_flush_us),
                    options.small_data_bytes},
       recovered->head, recovered->tail);
-  checkpointer = std::make_unique<Checkpointer>(*lane, *table, counters, options.reporter);
-  lane->on_log_pressure([this](bool lane_waits) {
-    checkpointer->request();
-    if (options.stepped && lane_waits) checkpointer->run_requested();
-  });
-  background = std::make_unique<Background>(*containers, [this](const Status& error) {
+  checkpointer =
+      std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter);
+  lane->on_log_pressure([this] { checkpointer->request(); });
+  background = std::make_unique<Background>(*containers, *threads, [this](const Status& error) {
     options.reporter.fatal("container files: " + error.what());
   });
   counters.recovery_ns = uint64_t(
@@ -254,13 +260,9 @@ Status Engine::Impl::open() {
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) {
   auto impl = std::make_unique<Impl>(disk, std::move(options));
   if (auto s = impl->open(); !s.ok()) return s;
-  if (impl->options.stepped) {
-    impl->lane->start_stepped(impl->options.stepped);
-  } else {
-    impl->lane->start(disk.make_write_queue());
-    impl->checkpointer->start();
-    impl->background->start();
-  }
+  impl->lane->start(impl->threads->run_by_themselves() ? disk.make_write_queue() : nullptr);
+  impl->checkpointer->start();
+  impl->background->start();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -336,7 +338,7 @@ bool Engine::submit_here(std::shared_ptr<Txn> txn) {
 }
 void Engine::commit_here() { impl_->lane->commit_here(); }
 void Engine::hurry() { impl_->lane->hurry(); }
-void Engine::abandon(Txn& txn) { impl_->lane->discard(txn); }
+void Engine::abandon(Txn& txn) { impl_->lane->abandon(txn); }
 
 Status Engine::read(const Extent& extent, std::span<std::byte> out) {
   ++impl_->counters.reads;
@@ -443,27 +445,6 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   }
   impl_->table->add_statistics(&all);
   return all;
-}
-
-// --- stepping
-
-void EngineStepper::make_durable() { engine_.impl_->lane->step(false); }
-void EngineStepper::apply() {
-  while (engine_.impl_->lane->applier().step(false)) {
-  }
-}
-void EngineStepper::checkpoint_if_requested() { engine_.impl_->checkpointer->run_requested(); }
-
-Status EngineStepper::flush_table() { return engine_.impl_->table->flush(); }
-
-Result<bool> EngineStepper::prepare() {
-  uint64_t bytes_done = 0;
-  return engine_.impl_->containers->prepare_step(&bytes_done);
-}
-
-Result<bool> EngineStepper::shrink() {
-  uint64_t bytes_done = 0;
-  return engine_.impl_->containers->shrink_step(&bytes_done);
 }
 
 }  // namespace tablestore

@@ -33,6 +33,8 @@
 
 namespace tablestore {
 
+class Threads;
+
 // The table's key spaces, each a RocksDB column family. Keys order as unsigned bytes.
 enum class Family : uint32_t {
   super = 0,    // the engine's own rows, under "\0"; the store's, under any other first byte
@@ -75,9 +77,9 @@ struct EngineOptions {
                                            // data is in flight
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
   uint64_t quiet_steps = 60;               // of background work, before a container may shrink
-  // Set: the engine has no threads. Who opened it makes its steps (engine/stepping.h) and calls it
-  // from one thread only; where a thread of the engine would wait for better times, it calls this.
-  std::function<void()> stepped;
+  // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine is
+  // called from one thread only, and calls make the steps that they wait for.
+  std::shared_ptr<Threads> threads;
   // Called in the lane after durable() of the last transaction of each group: what those collected
   // can be handed on here, all at once.
   std::function<void()> group_durable = [] {};
@@ -248,7 +250,6 @@ class Engine {
   Status free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
  private:
-  friend class EngineStepper;
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

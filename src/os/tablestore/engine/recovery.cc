@@ -28,7 +28,7 @@ class Recovery {
   Result<bool> data_is_there(const LogGroup& group);
   Status judge();
   Status replay();
-  Status apply(RowCombiner* rows, uint64_t applied);
+  Status write_rows(RowCombiner* rows, uint64_t applied);
   Status checkpoint_if_log_is_filling(RecoveredLog* log);
   Status begin_epoch(RecoveredLog* log);
 
@@ -174,7 +174,7 @@ Status Recovery::judge() {
 }
 
 // `applied` is the last transaction of a group: the table holds whole groups.
-Status Recovery::apply(RowCombiner* rows, uint64_t applied) {
+Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
   std::string row;
   RowWriter(row).put(Family::super, engine_rows::applied(),
                      {reinterpret_cast<const char*>(&applied), sizeof(applied)});
@@ -182,7 +182,7 @@ Status Recovery::apply(RowCombiner* rows, uint64_t applied) {
   uint64_t left_out = 0;
   std::string rep = rows->take(&left_out);
   parts_.counters.rows_left_out += left_out;
-  return parts_.table.apply(&rep);
+  return parts_.table.write(&rep);
 }
 
 Status Recovery::replay() {
@@ -209,10 +209,10 @@ Status Recovery::replay() {
     }
     last_lsn = group.header.last_lsn();
     if (bytes < replayed_bytes_max) continue;
-    if (auto s = apply(&rows, last_lsn); !s.ok()) return s;
+    if (auto s = write_rows(&rows, last_lsn); !s.ok()) return s;
     bytes = last_lsn = 0;
   }
-  return last_lsn ? apply(&rows, last_lsn) : Status();
+  return last_lsn ? write_rows(&rows, last_lsn) : Status();
 }
 
 // A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
@@ -231,7 +231,7 @@ Status Recovery::checkpoint_if_log_is_filling(RecoveredLog* log) {
   RowBatch batch;
   batch.append(count, rows);
   std::string rep = batch.take();
-  if (auto s = parts_.table.apply(&rep); !s.ok()) return s;
+  if (auto s = parts_.table.write(&rep); !s.ok()) return s;
   if (auto s = parts_.table.flush(); !s.ok()) return s;
   log->tail = end_.position;
   return {};
@@ -276,7 +276,7 @@ Status format_recovery_rows(Table& table) {
   RowBatch batch;
   batch.append(1, row);
   std::string rep = batch.take();
-  if (auto s = table.apply(&rep); !s.ok()) return s;
+  if (auto s = table.write(&rep); !s.ok()) return s;
   return table.flush();
 }
 

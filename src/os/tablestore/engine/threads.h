@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace rocksdb {
+class ColumnFamilyHandle;
 class DB;
 class Env;
 class FileSystem;
@@ -36,16 +38,16 @@ class Threads {
     usual,
     waited_for,  // others wait for it: it soon runs once it can (thread.h, wake_up_soon())
   };
-  // Begins a piece of work: `run` is called once, in a thread of that name, and returns when its
+  // Begins a piece of work: `run` is called once, in a thread "ts_<name>", and returns when its
   // owner says so. Where nothing runs by itself, `step` is one bounded part of the same, made by
   // whoever steps; true where there was something to do.
   virtual std::unique_ptr<Worker> start(const std::string& name, Urgency urgency,
                                         std::function<void()> run,
                                         std::function<bool()> step) = 0;
 
-  // Makes a step of each piece of work that is not in the midst of one. Where none of them had
-  // anything to do, the world outside moves on: only that can help who waits. Never called where
-  // work runs by itself.
+  // Makes a step of a piece of work that is not in the midst of one. Where none has anything to do,
+  // the world outside moves on: only that can help who waits. Never called where work runs by
+  // itself.
   virtual void advance() = 0;
 
   // Waits on `changed`, with `lock` held at the call and at the return, until `done()`.
@@ -78,7 +80,8 @@ class Threads {
   virtual void adjust_table(rocksdb::DBOptions* db, rocksdb::ColumnFamilyOptions* family) = 0;
   // After a call that lets RocksDB work in the background: returns when that may go on by itself,
   // or has ended.
-  virtual void table_called(rocksdb::DB& db) = 0;
+  virtual void table_called(rocksdb::DB& db,
+                            std::span<rocksdb::ColumnFamilyHandle* const> families) = 0;
 };
 
 }  // namespace tablestore

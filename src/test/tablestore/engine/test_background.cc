@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "os/tablestore/engine/container/background.h"
+#include "os/tablestore/engine/own_threads.h"
 #include "test/tablestore/engine/memory_disk.h"
 
 namespace tablestore {
@@ -34,7 +35,7 @@ class BackgroundTest : public testing::Test {
   }
   void start() {
     background = std::make_unique<Background>(
-        *containers, [this](const Status& status) { error.set_value(status); });
+        *containers, threads, [this](const Status& status) { error.set_value(status); });
     background->start();
   }
   bool await_prepared(uint64_t bytes) {
@@ -48,6 +49,7 @@ class BackgroundTest : public testing::Test {
   Counters counters;
   std::unique_ptr<Containers> containers;
   std::promise<Status> error;
+  OwnThreads threads;
   std::unique_ptr<Background> background;
 };
 

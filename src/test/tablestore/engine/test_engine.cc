@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine_fixture.h"
-#include "os/tablestore/engine/stepping.h"
+#include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
 namespace {
@@ -297,10 +297,10 @@ TEST_F(EngineTest, TheLogIsRecycledManyTimesOver) {
 
 // Each group asks for a checkpoint while the log is half full, also while one is being made.
 TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
-  options.stepped = [] {};
+  const auto threads = std::make_shared<sim::SteppedThreads>();
+  options.threads = threads;
   format();
   open();
-  EngineStepper stepper(*engine);
   const Counters& c = engine->counters();
   const std::string value(1 << 20, 'v');
   const auto log_used_bytes = [this] {
@@ -311,7 +311,7 @@ TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
   };
   for (int half = 1; half <= 3; ++half) {
     while (log_used_bytes() <= options.log_bytes / 2) {
-      stepper.checkpoint_if_requested();
+      threads->step("checkpoint");
       ASSERT_EQ(c.checkpoints, uint64_t(half - 1));
       auto txn = std::make_shared<Txn>();
       txn->put(Family::data, "k", value);
@@ -319,7 +319,7 @@ TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
     }
     ASSERT_TRUE(engine->checkpoint().ok());
     ASSERT_EQ(c.checkpoints, uint64_t(half));
-    stepper.checkpoint_if_requested();  // what was asked for before that one was done
+    threads->step("checkpoint");  // what was asked for before that one was done
     ASSERT_EQ(c.checkpoints, uint64_t(half));
   }
 }
@@ -346,7 +346,7 @@ TEST_F(EngineTest, TheLogFollowsTheCapacityWhereNoSizeIsGiven) {
 TEST_F(EngineTest, AGroupIsNotLargerThanTheLogAllows) {
   options.log_bytes = 2 << 20;
   options.segment_bytes = 1 << 20;
-  options.stepped = [] {};  // all that is submitted waits for one step
+  options.threads = std::make_shared<sim::SteppedThreads>();  // all that is submitted waits
   format();
   open();
   const std::string value(900000, 'v');

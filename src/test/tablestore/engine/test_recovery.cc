@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "os/tablestore/engine/log/log_reader.h"
+#include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/table/rows.h"
 #include "os/tablestore/engine/table/table.h"
 
@@ -32,14 +33,15 @@ class RecoveryTest : public EngineFixture {
     ASSERT_TRUE((*ring)->write(0, builder.finish(header)).ok());
   }
   void put(const std::string& key, std::string_view value) {
-    auto table = Table::open(*disk, {});
+    OwnThreads threads;
+    auto table = Table::open(*disk, {}, threads);
     ASSERT_TRUE(table.ok()) << table.status().what();
     std::string row;
     RowWriter(row).put(Family::super, key, value);
     RowBatch batch;
     batch.append(1, row);
     std::string rep = batch.take();
-    ASSERT_TRUE((*table)->apply(&rep).ok());
+    ASSERT_TRUE((*table)->write(&rep).ok());
     ASSERT_TRUE((*table)->flush().ok());
   }
   void expect_refused(const std::string& part_of_line) {

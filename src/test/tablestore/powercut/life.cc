@@ -3,10 +3,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/engine/stepping.h"
+#include "os/tablestore/engine/own_threads.h"
 #include "test/tablestore/powercut/writer.h"
 
 namespace tablestore::powercut {
@@ -67,8 +68,24 @@ EngineOptions engine_options(uint64_t shape) {
   return o;
 }
 
-std::unique_ptr<Engine> open_engine(Disk& disk, uint64_t shape) {
+// An OSD's threads; beside them, somebody else makes steps of the same work.
+class DisturbedThreads : public OwnThreads {
+ public:
+  std::unique_ptr<Worker> start(const std::string& name, Urgency urgency,
+                                std::function<void()> run, std::function<bool()> step) override {
+    steps_[name] = step;
+    return OwnThreads::start(name, urgency, std::move(run), std::move(step));
+  }
+  void step(const std::string& name) { steps_.at(name)(); }
+
+ private:
+  std::map<std::string, std::function<bool()>> steps_;
+};
+
+std::unique_ptr<Engine> open_engine(Disk& disk, uint64_t shape,
+                                    std::shared_ptr<DisturbedThreads> threads) {
   EngineOptions o = engine_options(shape);
+  o.threads = std::move(threads);
   o.reporter.fatal = [](const std::string& why) { fail("fatal: " + why); };
   o.reporter.log = [](Reporter::Level level, const std::string& line) {
     if (level <= Reporter::Level::warning) std::fprintf(stderr, "%s\n", line.c_str());
@@ -79,8 +96,7 @@ std::unique_ptr<Engine> open_engine(Disk& disk, uint64_t shape) {
 }
 
 // What an engine does of its own accord, now and then, more often.
-void disturb(Engine& engine, sim::Random& random) {
-  EngineStepper background(engine);
+void disturb(Engine& engine, DisturbedThreads& threads, sim::Random& random) {
   switch (random() % 12) {
     case 0: check(engine.checkpoint(), "checkpoint"); return;
     case 1:
@@ -88,18 +104,19 @@ void disturb(Engine& engine, sim::Random& random) {
       return;
     case 2: engine.drain(); return;
     case 3:
-      if (engine.counters().prepared_bytes) check(background.prepare().status(), "preparing");
+      if (engine.counters().prepared_bytes) threads.step("prepare");
       return;
     case 4:
     case 5:
-    case 6: check(background.shrink().status(), "shrinking"); return;
+    case 6: threads.step("shrink"); return;
     default: return;
   }
 }
 
 // Several writers at once, until the orderly end, or until the journal is full: then it is only
 // disturbed.
-void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t seed) {
+void write(Engine& engine, DisturbedThreads& own, Journal& journal, const sim::State& begin,
+           uint64_t seed) {
   sim::Random random(seed);
   const unsigned writers = 1 + unsigned(random() % max_writers);
   std::vector<std::thread> threads;
@@ -116,7 +133,7 @@ void write(Engine& engine, Journal& journal, const sim::State& begin, uint64_t s
     });
   while (!orderly_end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
-    disturb(engine, random);
+    disturb(engine, own, random);
     journal.count(engine.counters());
   }
   for (auto& t : threads) t.join();
@@ -137,14 +154,15 @@ int live(const LifeOptions& options) {
   const auto journal = map_journal(options.journal_fd);
   const LifeReport& report = journal->report();
   auto disk = open_disk(options, report.shape);
-  auto engine = open_engine(*disk, report.shape);
+  const auto threads = std::make_shared<DisturbedThreads>();
+  auto engine = open_engine(*disk, report.shape, threads);
   sim::State state;
   uint64_t lsn = 0;
   const std::string d = judge(*engine, *previous, report.floor[0], &state, &lsn);
   if (!d.empty()) fail(d);
   if (!report.writes) return lived;
   journal->begin(state, lsn);
-  write(*engine, *journal, state, report.seed);
+  write(*engine, *threads, *journal, state, report.seed);
   engine->drain();
   check(engine->close(), "close");
   return lived;

@@ -14,7 +14,7 @@ void fill_log(Machine& machine, uint64_t position) {
                                        : Machine::OpOnObject{Op::count, 0, i};
     machine.transaction({&op, 1});
     machine.commit_all();
-    machine.stepper().checkpoint_if_requested();
+    machine.threads().step("checkpoint");
   }
 }
 

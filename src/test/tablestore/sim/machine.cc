@@ -48,7 +48,7 @@ EngineOptions Machine::engine_options() {
   o.prepare_ahead_bytes = 1 << 20;
   o.quiet_steps = 2;
   o.provision_bytes = provision_bytes_;
-  o.stepped = [] {};
+  o.threads = std::make_shared<SteppedThreads>();
   o.reporter.log = [](Reporter::Level, const std::string&) {};
   o.reporter.fatal = [](const std::string& why) { throw Died{why}; };
   return o;
@@ -81,10 +81,11 @@ void Machine::become(State state, uint64_t lsn) {
 
 Status Machine::open() {
   EngineOptions options = engine_options();
-  options.stepped = [this] {
+  options.threads = threads_;
+  threads_->when_stalled([this] {
     table_is_full_ = true;
     throw Died{"waits for space"};
-  };
+  });
   auto opened = Engine::open(*disk_, std::move(options));
   if (!opened.ok()) return opened.status();
   engine_ = opened.take();
@@ -100,7 +101,7 @@ void Machine::flush_table_meanwhile() {
   disk_->meanwhile([this] {
     if (random_() % 40 || table_is_full_) return;
     flushes_ = true;
-    table_is_full_ = stepper().flush_table().code() == ENOSPC;  // the next one dies of others
+    table_is_full_ = threads_->flush_table().code() == ENOSPC;  // the next one dies of others
     flushes_ = false;
   });
 }
@@ -130,9 +131,13 @@ void Machine::transaction(std::span<const OpOnObject> ops, bool abandon) {
   engine_->submit(txn);
 }
 
+void Machine::commit() {
+  threads_->step("commit");
+  threads_->step_all("apply");
+}
+
 void Machine::commit_all() {
-  while (std::ranges::any_of(submitted_, [](const auto& t) { return !t->is_applied; }))
-    stepper().commit();
+  while (std::ranges::any_of(submitted_, [](const auto& t) { return !t->is_applied; })) commit();
 }
 
 DamagedBlocks Machine::damage(bool* elsewhere) const {

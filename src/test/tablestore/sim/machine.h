@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "os/tablestore/engine/engine.h"
-#include "os/tablestore/engine/stepping.h"
 #include "test/tablestore/sim/model.h"
 #include "test/tablestore/sim/sim_disk.h"
+#include "test/tablestore/sim/stepped_threads.h"
 #include "test/tablestore/sim/transaction_builder.h"
 
 namespace tablestore::sim {
@@ -69,7 +69,7 @@ class Machine {
 
   SimDisk& disk() { return *disk_; }
   Engine& engine() { return *engine_; }
-  EngineStepper stepper() { return EngineStepper(*engine_); }
+  SteppedThreads& threads() { return *threads_; }
 
   // Opens the engine. Throws Died.
   Status open();
@@ -87,7 +87,9 @@ class Machine {
   // Makes and queues one of `ops`; `abandon` instead of queueing.
   void transaction(std::span<const OpOnObject> ops, bool abandon = false);
 
-  // Makes the lane's steps until everything submitted is applied.
+  // A step of the commit lane, and all that is durable goes to the table.
+  void commit();
+  // The same until everything submitted is applied.
   void commit_all();
 
   // A copy of the disk as it is now.
@@ -119,6 +121,7 @@ class Machine {
   Moments moments_at(const DiskImage& image, const std::string& io) const;
 
   std::unique_ptr<SimDisk> disk_;
+  const std::shared_ptr<SteppedThreads> threads_ = std::make_shared<SteppedThreads>();
   Random random_;
   bool table_is_full_ = false;
   bool compacts_ = false;

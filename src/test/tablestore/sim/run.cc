@@ -52,14 +52,10 @@ void Run::check(const Status& status, const char* doing) {
   throw Died{status.what()};
 }
 
+// Of disks that fail the engine dies, as it does anywhere.
 void Run::background(Step::Kind kind, Random& random) {
-  EngineStepper stepper = machine_->stepper();
-  for (uint64_t n = 1 + random() % 8; n > 0; --n) {
-    const auto s = kind == Step::Kind::prepare ? stepper.prepare() : stepper.shrink();
-    if (s.ok()) continue;
-    if (!faulty_ && !lied_) throw Failure{"background work: " + s.status().what()};
-    throw Died{s.status().what()};
-  }
+  const char* work = kind == Step::Kind::prepare ? "prepare" : "shrink";
+  for (uint64_t n = 1 + random() % 8; n > 0; --n) machine_->threads().step(work);
 }
 
 void Run::fill_disk(Random& random) {
@@ -92,10 +88,12 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::transaction: return transaction(random, false);
     case Step::Kind::abandon: return transaction(random, true);
     case Step::Kind::commit:
-      machine_->stepper().make_durable();
-      if (random() % 2) machine_->stepper().apply();  // else the table stays behind by some groups
+      machine_->threads().step("commit");
+      if (random() % 2) machine_->threads().step_all("apply");  // else the table stays behind
       return;
-    case Step::Kind::requested: return machine_->stepper().checkpoint_if_requested();
+    case Step::Kind::requested:
+      machine_->threads().step("checkpoint");
+      return;
     case Step::Kind::huge: {
       const Op op = random() % 3 ? Op::write_large : Op::remove;
       const uint32_t object = uint32_t(random() % 6);

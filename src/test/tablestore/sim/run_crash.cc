@@ -126,7 +126,7 @@ void Run::live_on(Machine& machine, Random& random) {
                          uint32_t(random() % 100000)};
       machine.transaction({&o, 1});
       ++result_.transactions;
-      if (random() % 2) machine.stepper().commit();
+      if (random() % 2) machine.commit();
     }
     machine.commit_all();
   } catch (const Died& d) {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/engine_rows.h"
-#include "os/tablestore/engine/thread.h"
 
 namespace tablestore {
 
@@ -21,11 +21,8 @@ constexpr auto hurry_time = std::chrono::milliseconds(10);  // longer than most 
 }  // namespace
 
 void Applier::start() {
-  thread_ = std::thread([this] {
-    name_thread("ts_apply");
-    while (step(true)) {
-    }
-  });
+  worker_ = threads_.start(
+      "apply", Threads::Urgency::usual, [this] { run(); }, [this] { return step(); });
 }
 
 void Applier::stop() {
@@ -35,17 +32,17 @@ void Applier::stop() {
     work_.notify_all();
     room_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  worker_ = nullptr;
 }
 
-void Applier::apply(std::vector<std::shared_ptr<Txn>> group) {
+void Applier::queue(std::vector<std::shared_ptr<Txn>> group) {
   Item item;
   for (const auto& txn : group) item.bytes += txn->rows_.size();
   item.group = std::move(group);
   push(std::move(item));
 }
 
-void Applier::apply(uint32_t count, std::string rows, std::function<void()> done) {
+void Applier::queue(uint32_t count, std::string rows, std::function<void()> done) {
   Item item;
   item.bytes = rows.size();
   item.count = count;
@@ -56,13 +53,7 @@ void Applier::apply(uint32_t count, std::string rows, std::function<void()> done
 
 void Applier::push(Item item) {
   std::unique_lock lock(mutex_);
-  auto has_room = [this] { return stopping_ || queued_bytes_ < queue_bytes_max; };
-  while (stepped_wait_ && !has_room()) {
-    lock.unlock();
-    step(false);
-    lock.lock();
-  }
-  room_.wait(lock, has_room);
+  threads_.wait(lock, room_, [this] { return stopping_ || queued_bytes_ < queue_bytes_max; });
   if (stopping_) return;
   const bool first = queue_.empty();
   const uint64_t before = queued_bytes_;
@@ -77,20 +68,24 @@ void Applier::hurry() {
   work_.notify_one();
 }
 
-void Applier::linger(std::unique_lock<std::mutex>& lock) {
+void Applier::run() {
+  while (wait_for_rows()) step();
+}
+
+// False when the work is to end.
+bool Applier::wait_for_rows() {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
   const auto start = std::chrono::steady_clock::now();
   work_.wait_for(lock, linger_time, [this, start] {
     return stopping_ || hurried_until_ > start || queued_bytes_ >= linger_bytes;
   });
+  return !stopping_;
 }
 
-std::vector<Applier::Item> Applier::take(bool wait) {
+std::vector<Applier::Item> Applier::take() {
   std::vector<Item> items;
-  std::unique_lock lock(mutex_);
-  if (wait) {
-    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-    linger(lock);
-  }
+  std::lock_guard lock(mutex_);
   if (stopping_) return items;
   for (uint64_t bytes = 0; !queue_.empty() && bytes < batch_bytes_max;) {
     bytes += queue_.front().bytes;
@@ -100,8 +95,8 @@ std::vector<Applier::Item> Applier::take(bool wait) {
   return items;
 }
 
-bool Applier::step(bool wait) {
-  const std::vector<Item> items = take(wait);
+bool Applier::step() {
+  const std::vector<Item> items = take();
   if (items.empty()) return false;
   const auto start = std::chrono::steady_clock::now();
   uint64_t bytes = 0, last_lsn = 0, left_out = 0;
@@ -109,7 +104,7 @@ bool Applier::step(bool wait) {
   for (const Item& item : items) {
     bytes += item.bytes;
     for (const auto& txn : item.group) {
-      assert(txn->lsn_ > last_lsn);  // I6: in log order
+      require(txn->lsn_ > last_lsn, "I6: rows are applied in log order");
       combiner_.append(txn->row_count_, txn->rows_);
       last_lsn = txn->lsn_;
     }
@@ -142,7 +137,7 @@ bool Applier::step(bool wait) {
 // space.
 void Applier::write(std::string batch) {
   for (unsigned tries = 0;; ++tries) {
-    const Status s = table_.apply(&batch);
+    const Status s = table_.write(&batch);
     if (s.ok()) return;
     if (s.code() != ENOSPC) {
       reporter_.fatal("cannot apply a group to the table: " + s.what());
@@ -151,11 +146,10 @@ void Applier::write(std::string batch) {
     if (tries % 10 == 0)
       reporter_.log(Reporter::Level::error,
                     "the file system is full, writes wait until it has space again: " + s.what());
-    if (stepped_wait_) {
-      stepped_wait_();
-    } else {
+    {
       std::unique_lock lock(mutex_);
-      if (work_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; })) return;
+      if (threads_.wait_for(lock, work_, std::chrono::seconds(1), [this] { return stopping_; }))
+        return;
     }
     table_.resume();
   }

@@ -1,17 +1,13 @@
 #include "os/tablestore/engine/commit/bulk_writer.h"
 
-#include "os/tablestore/engine/thread.h"
-
 namespace tablestore {
 
-BulkWriter::BulkWriter(std::unique_ptr<WriteQueue> writes, std::function<void()> progress)
+BulkWriter::BulkWriter(Threads& threads, std::unique_ptr<WriteQueue> writes,
+                       std::function<void()> progress)
     : writes_(std::move(writes)),
       progress_(std::move(progress)),
-      thread_([this] {
-        name_thread("ts_data");
-        wake_up_soon();
-        run();
-      }) {}
+      worker_(threads.start("data", Threads::Urgency::waited_for, [this] { run(); },
+                            [] { return false; })) {}
 
 BulkWriter::~BulkWriter() {
   {
@@ -19,7 +15,7 @@ BulkWriter::~BulkWriter() {
     stopping_ = true;
     work_.notify_one();
   }
-  thread_.join();
+  worker_ = nullptr;
 }
 
 void BulkWriter::submit(std::span<WriteOp* const> ops) {

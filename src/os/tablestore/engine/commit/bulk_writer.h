@@ -7,18 +7,19 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 
 #include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
-// Owns a queue of writes and a thread that starts and completes them; their `done` runs there.
-// submit() from any thread.
+// Owns a queue of writes and a thread that starts and completes them; their `done` runs there. Only
+// where threads run by themselves. submit() from any thread.
 class BulkWriter {
  public:
   // `progress` is called in the thread after some have completed.
-  BulkWriter(std::unique_ptr<WriteQueue> writes, std::function<void()> progress);
+  BulkWriter(Threads& threads, std::unique_ptr<WriteQueue> writes,
+             std::function<void()> progress);
   // When all that was submitted has completed.
   ~BulkWriter();
   BulkWriter(const BulkWriter&) = delete;
@@ -36,7 +37,7 @@ class BulkWriter {
   std::condition_variable work_;
   uint64_t pending_ = 0;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses all others
+  std::unique_ptr<Worker> worker_;  // last: it uses all others
 };
 
 }  // namespace tablestore

@@ -2,13 +2,11 @@
 
 #include <chrono>
 
-#include "os/tablestore/engine/thread.h"
-
 namespace tablestore {
 
-Checkpointer::Checkpointer(CommitLane& lane, Table& table, Counters& counters,
+Checkpointer::Checkpointer(Threads& threads, CommitLane& lane, Table& table, Counters& counters,
                            const Reporter& reporter)
-    : lane_(lane), table_(table), counters_(counters), reporter_(reporter) {}
+    : threads_(threads), lane_(lane), table_(table), counters_(counters), reporter_(reporter) {}
 
 Checkpointer::~Checkpointer() {
   {
@@ -16,14 +14,14 @@ Checkpointer::~Checkpointer() {
     stopping_ = true;
     changed_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  worker_ = nullptr;
 }
 
 void Checkpointer::start() {
-  thread_ = std::thread([this] {
-    name_thread("ts_checkpoint");
-    run();
-  });
+  // The lane stands while the checkpoint has taken it.
+  worker_ = threads_.start(
+      "checkpoint", Threads::Urgency::waited_for, [this] { run(); },
+      [this] { return run_requested() == Outcome::done; });
 }
 
 void Checkpointer::request() {
@@ -45,24 +43,24 @@ Status Checkpointer::run_now() {
   return {};
 }
 
-bool Checkpointer::run_requested() {
+Checkpointer::Outcome Checkpointer::run_requested() {
   {
     std::lock_guard lock(mutex_);
-    if (!requested_) return true;
+    if (!requested_) return Outcome::nothing_to_do;
     requested_ = false;
   }
   // Each group asks, also those that come while a checkpoint makes space.
-  if (!lane_.is_log_pressed()) return true;
+  if (!lane_.is_log_pressed()) return Outcome::nothing_to_do;
   if (full_) table_.resume();
   const Status s = run_now();
   full_ = s.code() == ENOSPC;
-  if (s.ok() || s.code() == ESHUTDOWN) return true;
+  if (s.ok() || s.code() == ESHUTDOWN) return Outcome::done;
   if (!full_) reporter_.fatal("cannot write a checkpoint: " + s.what());
   reporter_.log(Reporter::Level::error,
                 "the file system is full, the log cannot be recycled until it has space again: " +
                     s.what());
   request();
-  return false;
+  return Outcome::full;
 }
 
 void Checkpointer::run() {
@@ -71,9 +69,9 @@ void Checkpointer::run() {
     changed_.wait(lock, [this] { return stopping_ || requested_; });
     if (stopping_) return;
     lock.unlock();
-    const bool done = run_requested();
+    const bool full = run_requested() == Outcome::full;
     lock.lock();
-    if (!done && changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; }))
+    if (full && changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; }))
       return;
   }
 }

@@ -2,31 +2,35 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
-#include <thread>
 
 #include "os/tablestore/engine/commit/commit_lane.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
-// request() from any thread, the lane's included; run_now() from any but the lane's. One checkpoint
-// at a time.
+// request() from any thread, also one that has taken the lane; run_now() from any that has not. One
+// checkpoint at a time.
 class Checkpointer {
  public:
-  Checkpointer(CommitLane& lane, Table& table, Counters& counters, const Reporter& reporter);
-  ~Checkpointer();  // after CommitLane::stop() where a checkpoint may be waiting for the
-                    // lane
+  Checkpointer(Threads& threads, CommitLane& lane, Table& table, Counters& counters,
+               const Reporter& reporter);
+  // After CommitLane::stop() where a checkpoint may be waiting for the lane.
+  ~Checkpointer();
   void start();
   // Soon, in the background. A file system that is full is waited for; other errors are fatal.
   void request();
-  // What request() asked for, in this thread; false where the file system is full: the request
-  // stands.
-  bool run_requested();
   // Now; returns when the log before this call is not needed any more.
   Status run_now();
 
  private:
   void run();
+  // What request() has asked for. Full: the file system is, and the request stands.
+  enum class Outcome { nothing_to_do, done, full };
+  Outcome run_requested();
+
+  Threads& threads_;
   CommitLane& lane_;
   Table& table_;
   Counters& counters_;
@@ -36,8 +40,8 @@ class Checkpointer {
   std::condition_variable changed_;
   bool requested_ = false;
   bool stopping_ = false;
-  bool full_ = false;  // the last one met a full file system; of the thread that runs requests
-  std::thread thread_;
+  bool full_ = false;  // the last one met a full file system; run_requested()'s
+  std::unique_ptr<Worker> worker_;
 };
 
 }  // namespace tablestore

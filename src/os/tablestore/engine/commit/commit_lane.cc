@@ -1,17 +1,12 @@
-// The lane's queue and threads; what happens to one group is in commit_group.cc.
+// The lane's queue, and who takes the lane; what happens to one group is in commit_group.cc.
 #include "os/tablestore/engine/commit/commit_lane.h"
 
 #include <algorithm>
 
 #include "os/tablestore/engine/commit/data_write.h"
-#include "os/tablestore/engine/thread.h"
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
-
-struct CommitLane::Capture {
-  LogPosition position;
-  bool done = false;
-};
 
 namespace {
 
@@ -26,13 +21,9 @@ class Marker : public Txn {
     applied_ = true;
     changed_.notify_all();
   }
-  void wait() {
+  void wait(Threads& threads) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return applied_; });
-  }
-  bool is_applied() {
-    std::lock_guard lock(mutex_);
-    return applied_;
+    threads.wait(lock, changed_, [this] { return applied_; });
   }
 
  private:
@@ -47,12 +38,11 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
                        uint64_t tail)
     : parts_(parts),
       limits_(limits),
+      turn_(std::make_unique<Turn>(*this, head)),
       tail_(tail),
       head_position_(head.position),
       lending_(limits.quick_flush),
-      lane_head_(head),
-      lane_durable_lsn_(head.next_lsn - 1),
-      applier_(parts.table, parts.counters, parts.reporter) {}
+      applier_(parts.threads, parts.table, parts.counters, parts.reporter) {}
 
 void CommitLane::stop() {
   {
@@ -63,7 +53,7 @@ void CommitLane::stop() {
   }
   parts_.writes.wake();
   applier_.stop();  // the lane may be waiting for it
-  if (thread_.joinable()) thread_.join();
+  worker_ = nullptr;
 }
 
 CommitLane::~CommitLane() {
@@ -74,22 +64,11 @@ CommitLane::~CommitLane() {
 
 void CommitLane::start(std::unique_ptr<WriteQueue> bulk_writes) {
   applier_.start();
-  bulk_ = std::make_unique<BulkWriter>(std::move(bulk_writes), [this] { parts_.writes.wake(); });
-  thread_ = std::thread([this] {
-    name_thread("ts_commit");
-    wake_up_soon();
-    run();
-  });
-}
-
-void CommitLane::start_stepped(std::function<void()> wait) {
-  applier_.start_stepped(wait);
-  stepped_wait_ = std::move(wait);
-}
-
-void CommitLane::run() {
-  while (step(true)) {
-  }
+  if (bulk_writes)
+    bulk_ = std::make_unique<BulkWriter>(parts_.threads, std::move(bulk_writes),
+                                         [this] { parts_.writes.wake(); });
+  worker_ = parts_.threads.start(
+      "commit", Threads::Urgency::waited_for, [this] { run(); }, [this] { return step(); });
 }
 
 void CommitLane::fatal(const std::string& what) const {
@@ -139,15 +118,15 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(txn));
-    wake = lane_blocked_in_reap_;
-    const bool looks_anyway = taken_ && gathered_ == 0;
+    wake = blocked_in_reap_;
+    const bool looks_anyway = !turn_ && gathered_ == 0;
     if (!looks_anyway && queue_.size() >= gathered_) work_.notify_one();
   }
   if (wake) parts_.writes.wake();
 }
 
 bool CommitLane::lends_itself_to(const Txn& txn) const {
-  return !taken_ && !stepped_wait_ && !has_work() &&
+  return is_free() && !has_work() &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
          log_has_space(record_bytes(txn) + limits_.group_bytes_max) &&
          lending_.is_wanted(std::chrono::steady_clock::now());
@@ -159,7 +138,8 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
     if (lends_itself_to(*txn)) {
       queue_.push_back(std::move(txn));
       lending_.lend();
-      return taken_ = true;
+      lent_turn_ = std::move(turn_);
+      return true;
     }
   }
   submit(std::move(txn));
@@ -167,29 +147,27 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
 }
 
 void CommitLane::commit_here() {
-  commit_group(true);
+  TakenLane lane;
+  {
+    std::lock_guard lock(mutex_);
+    lane.reset(lent_turn_.release());
+  }
+  if (!commit_group(lane)) wait_for_data(true);
   ++parts_.counters.groups_here;
   const auto now = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
-  lending_.given_back(now, now - lane_group_start_);
-  taken_ = false;
-  if (has_work()) work_.notify_one();
+  lending_.given_back(now, now - lane->group_start);
 }
 
-void CommitLane::discard(Txn& txn) {
+void CommitLane::abandon(Txn& txn) {
   if (txn.writes_.empty()) return;
   std::unique_lock lock(mutex_);
-  discards_.push_back(&txn);
+  abandoned_.push_back(&txn);
   work_.notify_one();
-  if (lane_blocked_in_reap_) parts_.writes.wake();
-  auto done = [&] { return std::ranges::find(discards_, &txn) == discards_.end(); };
-  while (stepped_wait_ && !done()) {
-    lock.unlock();
-    if (txn.writes_in_flight_ > 0) parts_.writes.reap(true);
-    finish_discards();
-    lock.lock();
-  }
-  progress_.wait(lock, done);
+  if (blocked_in_reap_) parts_.writes.wake();
+  parts_.threads.wait(lock, progress_, [&] {
+    return std::ranges::find(abandoned_, &txn) == abandoned_.end();
+  });
 }
 
 void CommitLane::drain() {
@@ -197,44 +175,45 @@ void CommitLane::drain() {
   for (int round = 0; round < 2; ++round) {
     auto marker = std::make_shared<Marker>();
     submit(marker);
-    if (stepped_wait_)
-      while (!marker->is_applied()) {
-        step(false);
-        applier_.step(false);
-      }
-    else {
-      applier_.hurry();
-      marker->wait();
-    }
+    applier_.hurry();
+    marker->wait(parts_.threads);
     if (pending_free_blocks_ == 0) return;
   }
 }
 
+// What recovery starts from: exact between two groups, and after the rows of all groups before.
 std::optional<LogPosition> CommitLane::capture() {
-  std::unique_lock lock(mutex_);
-  if (stopping_) return std::nullopt;
-  const auto capture = std::make_shared<Capture>();
-  capture_ = capture;
-  work_.notify_one();
-  if (lane_blocked_in_reap_) parts_.writes.wake();
-  if (stepped_wait_) {  // whoever calls is between two groups
-    lock.unlock();
-    serve_capture();
-    while (applier_.step(false)) {
+  LogPosition position;
+  const auto applied = std::make_shared<bool>(false);  // guarded by mutex_
+  {
+    const TakenLane lane = wait_for_capture();
+    if (!lane) return std::nullopt;
+    position = lane->head;
+    std::string rows;
+    RowWriter writer(rows);
+    uint32_t count = 0;
+    for (const auto& state : parts_.containers.allocator().take_dirty()) {
+      engine_rows::write_allocation(writer, state);
+      ++count;
     }
-    lock.lock();
+    writer.put(Family::super, engine_rows::log_start(), position.encode());
+    applier_.hurry();
+    applier_.queue(count + 1, std::move(rows), [this, applied] {
+      std::lock_guard lock(mutex_);
+      *applied = true;
+      progress_.notify_all();
+    });
   }
-  progress_.wait(lock, [&] { return stopping_ || capture->done; });
-  if (capture->done) return capture->position;
-  capture_ = nullptr;
-  return std::nullopt;
+  std::unique_lock lock(mutex_);
+  parts_.threads.wait(lock, progress_, [&] { return stopping_ || *applied; });
+  return *applied ? std::optional(position) : std::nullopt;
 }
 
 void CommitLane::recycle(uint64_t position) {
   std::lock_guard lock(mutex_);
-  assert(position >= tail_ && position <= head_position_);
+  require(position >= tail_ && position <= head_position_, "the log is recycled up to its end");
   tail_ = position;
-  work_.notify_one();
+  work_.notify_all();
 }
 
 uint64_t CommitLane::log_used_bytes() const {
@@ -251,75 +230,113 @@ uint64_t CommitLane::write_requests() const {
   return parts_.writes.requests() + (bulk_ ? bulk_->requests() : 0);
 }
 
-// Whoever was just told that a transaction is durable has, very likely, another one in a moment. A
-// flush that waits for these, a small part of its own time, serves twice as many; otherwise the
-// first to come takes the next flush alone, and all others wait for its end.
-void CommitLane::gather() {
+CommitLane::TakenLane CommitLane::take_lane() {
+  return TakenLane(turn_.release());
+}
+
+void CommitLane::give_back(Turn* turn) {
+  std::lock_guard lock(mutex_);
+  turn_.reset(turn);
+  if (captures_waiting_ > 0) progress_.notify_all();
+  if (!turn_->group.empty())
+    work_.notify_all();  // whoever made the group waits for space in the log, and for the lane
+  else if (has_work())
+    work_.notify_one();
+}
+
+// For a group. It is not while somebody who has made one waits for space in the log.
+bool CommitLane::is_free() const {
+  return turn_ && turn_->group.empty() && captures_waiting_ == 0;
+}
+
+bool CommitLane::has_work() const {
+  return stopping_ || !queue_.empty() || !abandoned_.empty();
+}
+
+// Null: the work is to end.
+CommitLane::TakenLane CommitLane::wait_for_work() {
   std::unique_lock lock(mutex_);
-  const auto limit = lane_flush_time_ * limits_.gather_percent / 100;
-  if (stepped_wait_ || queue_.empty() || queue_.size() >= lane_expected_ || limit < gather_min)
-    return;
+  work_.wait(lock, [this] { return stopping_ || (is_free() && has_work()); });
+  return stopping_ ? TakenLane() : take_lane();
+}
+
+// Null: the lane is stopping.
+CommitLane::TakenLane CommitLane::wait_for_capture() {
+  std::unique_lock lock(mutex_);
+  ++captures_waiting_;
+  work_.notify_one();  // it may be gathering
+  if (blocked_in_reap_) parts_.writes.wake();
+  parts_.threads.wait(lock, progress_, [this] { return stopping_ || turn_; });
+  --captures_waiting_;
+  return stopping_ ? TakenLane() : take_lane();
+}
+
+void CommitLane::run() {
+  while (TakenLane lane = wait_for_work())
+    if (!commit_group(lane)) wait_for_data(true);
+}
+
+bool CommitLane::step() {
+  TakenLane lane;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || !is_free() || !has_work()) return false;
+    lane = take_lane();
+  }
+  if (!commit_group(lane)) wait_for_data(false);
+  return true;
+}
+
+// False where there was no group to make.
+bool CommitLane::commit_group(TakenLane& lane) {
+  finish_abandoned();
+  gather(*lane);
+  take_group(*lane);
+  if (lane->group.empty()) return false;
+  const std::span<const std::byte> group = build_group(*lane);
+  wait_for_log_space(lane, group.size());
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) {
+      lane->group.clear();
+      return true;
+    }
+  }
+  write_group(*lane, group);
+  flush_group(*lane);
+  make_durable(*lane);
+  pass_to_applier(*lane);
+  return true;
+}
+
+// Of transactions that cannot go into a group, or not be given up, before some of it is written.
+void CommitLane::wait_for_data(bool block) {
+  if (blocked_in_reap_) parts_.writes.reap(block);
+  std::lock_guard lock(mutex_);
+  blocked_in_reap_ = false;
+}
+
+// A client that was just told of its commit very likely has another transaction in a moment. A flush
+// that waits for these clients, for a small part of its own time, serves twice as many; otherwise
+// the first to come takes the next flush alone, and all others wait for its end.
+void CommitLane::gather(const Turn& turn) {
+  std::unique_lock lock(mutex_);
+  const auto limit = turn.flush_time * limits_.gather_percent / 100;
+  if (queue_.empty() || queue_.size() >= turn.expected || limit < gather_min) return;
   ++parts_.counters.gathers;
-  gathered_ = lane_expected_;
-  const auto enough = [this] { return stopping_ || capture_ || queue_.size() >= gathered_; };
+  gathered_ = turn.expected;
+  const auto enough = [this] {
+    return stopping_ || captures_waiting_ > 0 || queue_.size() >= gathered_;
+  };
   if (!work_.wait_for(lock, limit, enough)) ++parts_.counters.gathers_in_vain;
   gathered_ = 0;
 }
 
-bool CommitLane::has_work() const {
-  return stopping_ || capture_ || !queue_.empty() || !discards_.empty();
-}
-
-// Takes the lane. False: nothing to do (or to stop).
-bool CommitLane::wait_for_work(bool wait) {
-  std::unique_lock lock(mutex_);
-  taken_ = false;
-  if (wait) work_.wait(lock, [this] { return !taken_ && has_work(); });
-  taken_ = !stopping_ && has_work();
-  return taken_;
-}
-
-bool CommitLane::step(bool wait) {
-  if (!wait_for_work(wait)) {
-    std::lock_guard lock(mutex_);
-    return !stopping_;
-  }
-  return commit_group(wait);
-}
-
-// By the thread that has taken the lane. False when it is to stop.
-bool CommitLane::commit_group(bool wait) {
-  serve_capture();
-  finish_discards();
-  gather();
-  take_group();
-  if (lane_group_.empty()) {
-    if (lane_blocked_in_reap_) parts_.writes.reap(wait);
-    std::lock_guard lock(mutex_);
-    lane_blocked_in_reap_ = false;
-    return true;
-  }
-  const std::span<const std::byte> group = build_group();
-  wait_for_log_space(group.size());
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) {
-      lane_group_.clear();
-      return false;
-    }
-  }
-  write_group(group);
-  flush_group();
-  make_durable();
-  hand_over_group();
-  return true;
-}
-
-void CommitLane::finish_discards() {
+void CommitLane::finish_abandoned() {
   std::vector<Txn*> done;
   {
     std::lock_guard lock(mutex_);
-    for (Txn* txn : discards_)
+    for (Txn* txn : abandoned_)
       if (txn->writes_in_flight_ == 0) done.push_back(txn);
   }
   if (done.empty()) return;
@@ -329,34 +346,8 @@ void CommitLane::finish_discards() {
       for (const Extent& e : w->slots) parts_.containers.allocator().give_back(e);
   }
   std::lock_guard lock(mutex_);
-  std::erase_if(discards_, [&](Txn* t) { return std::ranges::find(done, t) != done.end(); });
+  std::erase_if(abandoned_, [&](Txn* t) { return std::ranges::find(done, t) != done.end(); });
   progress_.notify_all();
-}
-
-// Puts what recovery starts from into the table: between two groups, so that it is exact, and after
-// the rows of all groups before.
-void CommitLane::serve_capture() {
-  std::shared_ptr<Capture> capture;
-  {
-    std::lock_guard lock(mutex_);
-    capture = std::exchange(capture_, nullptr);
-  }
-  if (!capture) return;
-  std::string rows;
-  RowWriter writer(rows);
-  uint32_t count = 0;
-  for (const auto& state : parts_.containers.allocator().take_dirty()) {
-    engine_rows::write_allocation(writer, state);
-    ++count;
-  }
-  writer.put(Family::super, engine_rows::log_start(), lane_head_.encode());
-  capture->position = lane_head_;
-  applier_.hurry();
-  applier_.apply(count + 1, std::move(rows), [this, capture] {
-    std::lock_guard lock(mutex_);
-    capture->done = true;
-    progress_.notify_all();
-  });
 }
 
 }  // namespace tablestore

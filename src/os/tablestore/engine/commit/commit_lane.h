@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "os/tablestore/engine/commit/applier.h"
@@ -23,11 +22,13 @@
 #include "os/tablestore/engine/log/log_reader.h"
 #include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/table.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
 // Everything the lane works on; all of it outlives the lane.
 struct CommitParts {
+  Threads& threads;
   LogRing& log;
   Table& table;
   Containers& containers;
@@ -48,10 +49,14 @@ struct CommitLimits {
   uint64_t posted_bytes_max = 768 << 10;  // but no more than this at once: a flush may take long
 };
 
-// Threads: any thread calls submit(), submit_here(), start_write(), discard(), drain(); the
-// checkpointer's calls capture() and recycle(); one thread, the lane's own or a simulator's, calls
-// step(). `mutex_` guards the queue and what is shared with the checkpointer; everything named
-// lane_* belongs to the thread that has set `taken_`: the stepping one, or one in commit_here().
+// Threads: any thread calls submit(), submit_here(), start_writes(), abandon(), drain(); the
+// checkpointer's calls capture() and recycle(). `mutex_` guards the queue and what is shared with
+// the checkpointer.
+//
+// Whatever only one may do at a time needs the lane's Turn: there is one, in `turn_` while nobody
+// has taken the lane. Three take it: the work "commit", a thread between submit_here() and the end
+// of commit_here(), and the checkpointer for a capture, for which the others leave it free between
+// two groups.
 class CommitLane {
  public:
   // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
@@ -59,15 +64,13 @@ class CommitLane {
   // As a crash: what is queued is dropped; waits only for I/O that is in flight.
   ~CommitLane();
 
-  void start(std::unique_ptr<WriteQueue> bulk_writes);  // the threads
-  // Instead: no threads. Whoever waits for the lane makes its steps; where the lane itself would
-  // wait, it calls `wait`.
-  void start_stepped(std::function<void()> wait);
-  // Ends them after the group in hand, and makes capture() return. What is queued stays undone.
+  // `bulk_writes`: for much data; null where threads do not run by themselves: then it goes the way
+  // of all data.
+  void start(std::unique_ptr<WriteQueue> bulk_writes);
+  // Ends the work after the group in hand, and makes capture() return. What is queued stays undone.
   void stop();
-  // Called (from the lane) when the log is half full, and, with true, when the lane waits for space
-  // in it.
-  void on_log_pressure(std::function<void(bool)> f) { log_pressure_ = std::move(f); }
+  // Called, by who has the lane, when the log is half full, and when a group waits for space in it.
+  void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
 
   // Data: submits the writes of `txn` from index `first` on. Any thread; before submit().
   void start_writes(Txn& txn, size_t first);
@@ -76,7 +79,7 @@ class CommitLane {
   bool submit_here(std::shared_ptr<Txn> txn);
   void commit_here();
   // Gives back the slots of a transaction that will not be submitted; waits for its writes.
-  void discard(Txn& txn);
+  void abandon(Txn& txn);
   // Everything submitted before is durable and applied, and what it freed can be handed out again.
   void drain();
 
@@ -88,39 +91,66 @@ class CommitLane {
   void recycle(uint64_t position);
 
   uint64_t log_used_bytes() const;
-  // What was called for still holds: the log is half full, or the lane waits for space in it.
+  // What was called for still holds: the log is half full, or a group waits for space in it.
   bool is_log_pressed() const;
   uint64_t write_requests() const;  // handed to the kernel, of data and log
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
 
-  // One round: a capture if one is asked for, and a group if something is queued. `wait`: blocks
-  // until there is something to do. False when the lane is to stop.
-  bool step(bool wait);
   // Somebody waits for applied() of what was submitted.
   void hurry() { applier_.hurry(); }
-  Applier& applier() { return applier_; }
 
  private:
-  struct Capture;
-  void run();
+  struct PendingFrees {
+    uint64_t last_lsn;
+    std::vector<Extent> extents;
+  };
+  // The log's end, and the group in hand.
+  struct Turn {
+    Turn(CommitLane& lane, const LogPosition& head)
+        : lane(lane), head(head), durable_lsn(head.next_lsn - 1) {}
+    CommitLane& lane;
+    LogPosition head;
+    uint64_t durable_lsn;
+    std::vector<std::shared_ptr<Txn>> group;
+    LogGroupBuilder builder;
+    LogGroupHeader header;
+    uint64_t log_writes_pending = 0;
+    std::chrono::steady_clock::time_point group_start;
+    std::chrono::nanoseconds flush_time{0};  // a running mean
+    uint64_t expected = 0;  // transactions that were under way when the last group ended
+    std::deque<PendingFrees> pending_frees;
+  };
+  // Whoever holds one has taken the lane; its end gives the lane back.
+  struct GiveBack {
+    void operator()(Turn* turn) const { turn->lane.give_back(turn); }
+  };
+  using TakenLane = std::unique_ptr<Turn, GiveBack>;
+
+  TakenLane take_lane();             // mutex_ held, `turn_` is there
+  void give_back(Turn* turn);
+  bool is_free() const;              // mutex_ held
+  bool has_work() const;             // mutex_ held
   bool lends_itself_to(const Txn& txn) const;  // mutex_ held
-  bool has_work() const;                       // mutex_ held
-  bool wait_for_work(bool wait);
-  bool commit_group(bool wait);
-  void gather();
-  void serve_capture();
+  TakenLane wait_for_work();
+  TakenLane wait_for_capture();
+
+  void run();
+  bool step();
+  bool commit_group(TakenLane& lane);
+  void wait_for_data(bool block);
+  void finish_abandoned();
+  void gather(const Turn& turn);
   static uint64_t record_bytes(const Txn& txn);
-  void take_group();
+  void take_group(Turn& turn);
   bool admissible(const Txn& txn, std::vector<const void*>* overtaken) const;
-  std::span<const std::byte> build_group();
-  void wait_for_log_space(uint64_t bytes);
-  void write_group(std::span<const std::byte> group);
-  void flush_group();
-  void make_durable();
-  void hand_over_group();
-  void release_frees(uint64_t watermark);
-  void finish_discards();
+  std::span<const std::byte> build_group(Turn& turn);
+  void wait_for_log_space(TakenLane& lane, uint64_t bytes);
+  void write_group(Turn& turn, std::span<const std::byte> group);
+  void flush_group(Turn& turn);
+  void make_durable(Turn& turn);
+  void release_frees(Turn& turn, uint64_t watermark);
+  void pass_to_applier(Turn& turn);
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
@@ -129,47 +159,31 @@ class CommitLane {
 
   CommitParts parts_;
   const CommitLimits limits_;
-  std::function<void(bool)> log_pressure_ = [](bool) {};
-  std::function<void()> stepped_wait_;  // set: there is no thread
+  std::function<void()> log_pressure_ = [] {};
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // the lane waits: queue, capture, stop, recycled space
-  std::condition_variable progress_;  // others wait: captured, discarded
+  std::condition_variable work_;      // the lane waits: queue, stop, recycled space
+  std::condition_variable progress_;  // others wait: for the lane, captured rows, abandoned ones
+  std::unique_ptr<Turn> turn_;        // null: somebody has taken the lane
+  std::unique_ptr<Turn> lent_turn_;   // between submit_here() and commit_here()
   std::deque<std::shared_ptr<Txn>> queue_;
-  std::vector<Txn*> discards_;
-  std::shared_ptr<Capture> capture_;  // asked for
+  std::vector<Txn*> abandoned_;
+  uint64_t captures_waiting_ = 0;     // for the lane
   uint64_t tail_;            // position of the first group that recovery needs
-  uint64_t head_position_;   // copy of lane_head_.position
+  uint64_t head_position_;   // copy of Turn::head.position
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
-  bool taken_ = false;       // by a thread that makes a step, or is about to call commit_here()
   Lending lending_;
-  bool lane_blocked_in_reap_ = false;  // or about to be: who has work for it wakes it
+  bool blocked_in_reap_ = false;  // who has the lane is, or is about to be: new work wakes it
   bool waits_for_log_ = false;
 
   std::atomic<uint64_t> writes_in_flight_{0};      // data and log
   std::atomic<uint64_t> posted_bytes_{0};          // since the lane last wrote
   std::atomic<uint64_t> pending_free_blocks_{0};
 
-  // The stepping thread's own.
-  LogPosition lane_head_;
-  uint64_t lane_durable_lsn_;
-  std::vector<std::shared_ptr<Txn>> lane_group_;
-  LogGroupBuilder lane_builder_;
-  LogGroupHeader lane_header_;
-  uint64_t lane_log_writes_pending_ = 0;
-  std::chrono::steady_clock::time_point lane_group_start_;
-  std::chrono::nanoseconds lane_flush_time_{0};  // a running mean
-  uint64_t lane_expected_ = 0;  // transactions that were under way when the last group ended
-  struct PendingFrees {
-    uint64_t last_lsn;
-    std::vector<Extent> extents;
-  };
-  std::deque<PendingFrees> lane_pending_frees_;
-
   Applier applier_;
-  std::unique_ptr<BulkWriter> bulk_;  // null: there are no threads
-  std::thread thread_;
+  std::unique_ptr<BulkWriter> bulk_;  // null: threads do not run by themselves
+  std::unique_ptr<Worker> worker_;
 };
 
 }  // namespace tablestore

@@ -14,68 +14,66 @@ constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quie
 
 }  // namespace
 
-Background::Background(Containers& containers, std::function<void(const Status&)> on_error)
+Background::Background(Containers& containers, Threads& threads,
+                       std::function<void(const Status&)> on_error)
     : containers_(containers),
+      threads_(threads),
       on_error_(std::move(on_error)),
-      prepare_{&Containers::prepare_step, containers.options().prepare_bytes_per_second,
-               prepare_idle_interval},
-      shrink_{&Containers::shrink_step, containers.options().punch_bytes_per_second,
-              shrink_idle_interval} {
-  for (Pace* pace : {&prepare_, &shrink_}) {
-    if (!pace->bytes_per_second) pace->due = Clock::time_point::max();
-  }
-}
+      prepare_{"prepare", &Containers::prepare_step, containers.options().prepare_bytes_per_second,
+               prepare_idle_interval, nullptr},
+      shrink_{"shrink", &Containers::shrink_step, containers.options().punch_bytes_per_second,
+              shrink_idle_interval, nullptr} {}
 
 Background::~Background() { stop(); }
 
 void Background::start() {
-  require(!thread_.joinable(), "the thread is started once");
   stopping_ = false;
-  thread_ = std::thread([this] { run(); });
+  for (Work* work : {&prepare_, &shrink_}) {
+    require(!work->worker, "the work is started once");
+    work->worker = threads_.start(
+        work->name, Threads::Urgency::usual, [this, work] { run(*work); },
+        [this, work] {
+          uint64_t bytes_done = 0;
+          return step(*work, &bytes_done);
+        });
+  }
 }
 
 void Background::stop() {
-  if (!thread_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
-  thread_.join();
+  wake_.notify_all();
+  prepare_.worker = nullptr;
+  shrink_.worker = nullptr;
 }
 
-Status Background::make_step(Pace& pace) {
-  const Clock::time_point begin = Clock::now();
-  uint64_t bytes_done = 0;
-  const auto worked = (containers_.*pace.step)(&bytes_done);
-  if (!worked.ok()) return worked.status();
-  if (!*worked) {
-    pace.due = Clock::now() + pace.idle_interval;
-  } else {
-    const double seconds = double(bytes_done) / double(pace.bytes_per_second);
-    pace.due = begin + std::chrono::duration_cast<Clock::duration>(
-                           std::chrono::duration<double>(seconds));
-  }
-  return {};
+// False where there was nothing to do.
+bool Background::step(const Work& work, uint64_t* bytes_done) {
+  if (failed_) return false;
+  const auto worked = (containers_.*work.step)(bytes_done);
+  if (worked.ok()) return *worked;
+  if (!failed_.exchange(true)) on_error_(worked.status());
+  return false;
 }
 
-void Background::run() {
+void Background::run(const Work& work) {
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    Pace& next = prepare_.due <= shrink_.due ? prepare_ : shrink_;
-    if (next.due > Clock::now()) {
-      auto told = [this] { return stopping_; };
-      // wait_until(max) overflows in conversions between clocks.
-      if (next.due == Clock::time_point::max()) {
-        wake_.wait(lock, told);
-      } else {
-        wake_.wait_until(lock, next.due, told);
-      }
-      continue;
-    }
+  const auto stopping = [this] { return stopping_; };
+  if (!work.bytes_per_second) return wake_.wait(lock, stopping);
+  Clock::time_point due = Clock::now();
+  while (!wake_.wait_until(lock, due, stopping)) {
     lock.unlock();
-    const Status status = make_step(next);
-    if (!status.ok()) return on_error_(status);
+    const Clock::time_point begin = Clock::now();
+    uint64_t bytes_done = 0;
+    if (step(work, &bytes_done)) {
+      const double seconds = double(bytes_done) / double(work.bytes_per_second);
+      due = begin + std::chrono::duration_cast<Clock::duration>(
+                        std::chrono::duration<double>(seconds));
+    } else {
+      due = Clock::now() + work.idle_interval;
+    }
     lock.lock();
   }
 }

@@ -12,7 +12,6 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
-#include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 
@@ -32,49 +31,17 @@ Status to_status(const rocksdb::Status& s, const std::string& doing) {
   return Status(code, "table: " + doing + ": " + s.ToString());
 }
 
-class NoLog : public rocksdb::Logger {
- public:
-  using rocksdb::Logger::Logv;
-  void Logv(const char*, va_list) override {}
-  void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
-};
-
 // Commits come before compactions.
-class Background : public rocksdb::EventListener {
+class NiceCompactions : public rocksdb::EventListener {
  public:
-  const char* Name() const override { return "Background"; }
+  const char* Name() const override { return "NiceCompactions"; }
   void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
     thread_local bool done = false;
     if (!std::exchange(done, true)) leave_room_for_others();
   }
 };
 
-// After an error RocksDB's background work sleeps for a second; where no time passes, neither does
-// that one.
-class SleeplessClock : public rocksdb::SystemClockWrapper {
- public:
-  using rocksdb::SystemClockWrapper::SystemClockWrapper;
-  const char* Name() const override { return "SleeplessClock"; }
-  void SleepForMicroseconds(int) override {}
-};
-
-class SleeplessEnv : public rocksdb::EnvWrapper {
- public:
-  explicit SleeplessEnv(std::unique_ptr<rocksdb::Env> env) : EnvWrapper(std::move(env)) {
-    file_system_ = target()->GetFileSystem();
-    system_clock_ = std::make_shared<SleeplessClock>(target()->GetSystemClock());
-  }
-  const char* Name() const override { return "SleeplessEnv"; }
-  void SleepForMicroseconds(int) override {}
-};
-
-std::unique_ptr<rocksdb::Env> make_env(Disk& disk, bool stepped) {
-  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk.table_fs());
-  if (!stepped) return env;
-  return std::make_unique<SleeplessEnv>(std::move(env));
-}
-
-rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
+rocksdb::DBOptions db_options(rocksdb::Env* env) {
   rocksdb::DBOptions o;
   o.env = env;
   o.atomic_flush = true;
@@ -99,18 +66,9 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, bool stepped) {
   // rename, never an append: ext4 may journal a longer size before the data is there, and RocksDB
   // refuses to open where a power cut has torn the last record.
   o.max_manifest_file_size = 1;
-  if (stepped) {
-    o.info_log = std::make_shared<NoLog>();
-    o.max_file_opening_threads = 1;
-    o.skip_stats_update_on_db_open = true;
-    o.skip_checking_sst_file_sizes_on_db_open = true;
-    o.stats_dump_period_sec = 0;
-    o.stats_persist_period_sec = 0;
-  } else {
-    o.listeners.push_back(std::make_shared<Background>());
-    o.statistics = rocksdb::CreateDBStatistics();
-    o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
-  }
+  o.listeners.push_back(std::make_shared<NiceCompactions>());
+  o.statistics = rocksdb::CreateDBStatistics();
+  o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return o;
 }
 
@@ -127,11 +85,6 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   if (family == Family::object) {
     o.memtable_whole_key_filtering = true;
     o.memtable_prefix_bloom_size_ratio = 0.02;
-  }
-  if (options.stepped) {
-    o.disable_auto_compactions = true;
-    o.arena_block_size = 32 << 10;
-    o.compression = rocksdb::kNoCompression;
   }
   if (family == Family::super) o.merge_operator = make_counter_merge();
   rocksdb::BlockBasedTableOptions table;
@@ -177,16 +130,17 @@ class TableIterator : public RowIterator {
 };
 
 Status open_database(Disk& disk, const TableOptions& options, bool create,
-                     const std::shared_ptr<rocksdb::Cache>& cache, rocksdb::Env* env,
-                     std::unique_ptr<rocksdb::DB>* db,
+                     Threads& threads, const std::shared_ptr<rocksdb::Cache>& cache,
+                     rocksdb::Env* env, std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
-  rocksdb::DBOptions base = db_options(env, options.stepped);
+  rocksdb::DBOptions base = db_options(env);
   base.create_if_missing = create;
   base.create_missing_column_families = create;
   base.error_if_exists = create;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (unsigned f = 0; f < families; ++f) {
     rocksdb::Options all(base, family_options(Family(f), options, cache));
+    threads.adjust_table(&all, &all);
     if (!options.option_string.empty()) {
       rocksdb::Options parsed;
       const auto s = rocksdb::GetOptionsFromString(all, options.option_string, &parsed);
@@ -207,7 +161,10 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
 
 }  // namespace
 
-Table::Table() = default;
+Table::Table(Disk& disk, Threads& threads, uint64_t cache_bytes)
+    : threads_(threads),
+      env_(threads.table_env(disk.table_fs())),
+      cache_(rocksdb::NewLRUCache(cache_bytes)) {}
 
 Table::~Table() {
   if (!db_) return;
@@ -216,40 +173,36 @@ Table::~Table() {
   db_->Close().PermitUncheckedError();
 }
 
-Status Table::format(Disk& disk, const TableOptions& options) {
-  Table table;
+Status Table::format(Disk& disk, const TableOptions& options, Threads& threads) {
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
-  table.env_ = make_env(disk, options.stepped);
-  table.cache_ = rocksdb::NewLRUCache(8 << 20);
-  if (auto s = open_database(disk, options, true, table.cache_, table.env_.get(), &table.db_,
-                             &table.handles_);
+  Table table(disk, threads, 8 << 20);
+  if (auto s = open_database(disk, options, true, threads, table.cache_, table.env_.get(),
+                             &table.db_, &table.handles_);
       !s.ok())
     return s;
   return disk.sync_dir("table");
 }
 
-Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options) {
-  std::unique_ptr<Table> table(new Table());
-  table->stepped_ = options.stepped;
-  table->env_ = make_env(disk, options.stepped);
-  table->cache_ = rocksdb::NewLRUCache(options.cache_bytes);
+Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options,
+                                           Threads& threads) {
+  std::unique_ptr<Table> table(new Table(disk, threads, options.cache_bytes));
   // RocksDB would make the directory before it finds that there is nothing in it.
   if (const std::string current = disk.table_path("table/CURRENT");
       !table->env_->FileExists(current).ok())
     return Status(ENOENT, current + " is missing: the table is gone");
-  if (auto s = open_database(disk, options, false, table->cache_, table->env_.get(), &table->db_,
-                             &table->handles_);
+  if (auto s = open_database(disk, options, false, threads, table->cache_, table->env_.get(),
+                             &table->db_, &table->handles_);
       !s.ok())
     return s;
-  table->settle();
+  threads.table_called(*table->db_, table->handles_);
   return table;
 }
 
-Status Table::apply(std::string* batch) {
+Status Table::write(std::string* batch) {
   rocksdb::WriteBatch rows(std::move(*batch));
   rocksdb::WriteOptions o;
   o.disableWAL = true;
-  const Status s = to_status(db_->Write(o, &rows), "apply");
+  const Status s = to_status(db_->Write(o, &rows), "write");
   if (!s.ok()) *batch = rows.Data();
   return s;
 }
@@ -290,23 +243,17 @@ Status Table::flush() {
   o.wait = true;
   o.allow_write_stall = true;
   const Status s = to_status(db_->Flush(o, handles_), "flush");
-  settle();
+  threads_.table_called(*db_, handles_);
   return s;
 }
 
 Status Table::compact() {
   for (auto* h : handles_) {
     const auto s = db_->CompactRange(rocksdb::CompactRangeOptions(), h, nullptr, nullptr);
-    settle();
+    threads_.table_called(*db_, handles_);
     if (!s.ok()) return to_status(s, "compact");
   }
   return {};
-}
-
-void Table::settle() {
-  if (!stepped_) return;
-  // Pausing waits for what runs.
-  if (db_->PauseBackgroundWork().ok()) db_->ContinueBackgroundWork().PermitUncheckedError();
 }
 
 void Table::drop_caches() { cache_->EraseUnRefEntries(); }

@@ -11,13 +11,11 @@
 
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace rocksdb {
 class Cache;
-class ColumnFamilyHandle;
-class DB;
-class Env;
-}  // namespace rocksdb
+}
 
 namespace tablestore {
 
@@ -25,31 +23,28 @@ struct TableOptions {
   uint64_t memtable_bytes = 128 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
-  // Nothing runs in the background but what a call has asked for, and when open(), flush() and
-  // compact() return, that is done too. Without statistics, log and compression, which are most of
-  // what opening a small table takes.
-  bool stepped = false;
 };
 
-// Owns the database below table/. Thread-safe; apply() from one thread at a time.
+// Owns the database below table/. Thread-safe; write() from one thread at a time.
 //
-// What survives a crash is some state between two apply() calls: all families are flushed at the
+// What survives a crash is some state between two write() calls: all families are flushed at the
 // same cut (atomic_flush), also when RocksDB flushes of its own accord.
 class Table {
  public:
-  static Status format(Disk& disk, const TableOptions& options);
-  static Result<std::unique_ptr<Table>> open(Disk& disk, const TableOptions& options);
+  static Status format(Disk& disk, const TableOptions& options, Threads& threads);
+  static Result<std::unique_ptr<Table>> open(Disk& disk, const TableOptions& options,
+                                             Threads& threads);
   ~Table();  // does not flush
 
-  // Applies a batch (RowBatch::take) to the memtables, atomically. Takes the batch; ENOSPC: nothing
-  // was applied, the batch is given back and may be given again when the file system has space.
-  Status apply(std::string* batch);
+  // Writes a batch (RowBatch::take) to the memtables, atomically. Takes the batch; ENOSPC: nothing
+  // was written, the batch is given back and may be given again when the file system has space.
+  Status write(std::string* batch);
   Result<bool> get(Family family, std::string_view key, std::string* value);
   Result<std::vector<std::optional<std::string>>> get(Family family,
                                                       std::span<const std::string> keys);
   std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
                                        std::string_view upper);
-  // All that was applied becomes durable. ENOSPC: may be tried again.
+  // All that was written becomes durable. ENOSPC: may be tried again.
   Status flush();
   Status compact();
   void drop_caches();
@@ -63,10 +58,9 @@ class Table {
   void add_statistics(std::vector<std::pair<std::string, uint64_t>>* out);
 
  private:
-  Table();
-  void settle();
+  Table(Disk& disk, Threads& threads, uint64_t cache_bytes);
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
-  bool stepped_ = false;
+  Threads& threads_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::unique_ptr<rocksdb::DB> db_;
