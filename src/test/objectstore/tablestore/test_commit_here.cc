@@ -26,6 +26,7 @@ class QuickFlushes : public tablestore::OsdSurroundings {
   using OsdSurroundings::OsdSurroundings;
   void adjust(tablestore::EngineOptions& options) override
   {
+    OsdSurroundings::adjust(options);
     options.quick_flush_us = 1'000'000'000;
   }
 };
