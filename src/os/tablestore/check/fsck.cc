@@ -3,8 +3,6 @@
 #include "os/tablestore/check/fsck.h"
 
 #include "common/debug.h"
-#include "common/errno.h"
-#include "os/tablestore/TableStore.h"
 #include "os/tablestore/rows/keys.h"
 
 #define dout_context cct
@@ -91,42 +89,3 @@ void Fsck::submit_fixes()
 }
 
 }  // namespace tablestore
-
-using namespace tablestore;
-
-int TableStore::check(bool deep, bool for_repair)
-{
-  if (mounted) {
-    derr << __func__ << " not while the store is mounted" << dendl;
-    return -EBUSY;
-  }
-  int r = for_repair ? mount() : mount_readonly();
-  if (r < 0)
-    return r;
-  r = check_rows(deep, for_repair);
-  umount();
-  return r;
-}
-
-int TableStore::check_rows(bool deep, bool for_repair)
-{
-  std::vector<CollectionRef> collections;
-  for (const auto& [cid, c] : coll_map)
-    collections.push_back(c);
-  return Fsck(cct, *engine, *data, collections, {.deep = deep, .repair = for_repair}).run();
-}
-
-int TableStore::fsck(bool deep)
-{
-  return check(deep, false);
-}
-
-int TableStore::repair(bool deep)
-{
-  return check(deep, true);
-}
-
-int TableStore::quick_fix()
-{
-  return check(false, true);
-}

@@ -15,7 +15,7 @@
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/onode.h"
 #include "os/tablestore/object/reference_maps.h"
-#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/space/pool_stats.h"
 
 namespace tablestore {
 

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "common/ceph_mutex.h"
 #include "os/ObjectStore.h"
 #include "os/tablestore/collection/op_sequencer.h"
-#include "os/tablestore/object/onode.h"
 
 namespace tablestore {
 
@@ -32,6 +30,7 @@ struct CollectionNode {
 /// under it is allowed.
 class Collection : public ObjectStore::CollectionImpl {
  public:
+  Collection(CephContext* cct, const coll_t& cid, Engine& engine, Threads& threads);
   void flush() override;
   bool flush_commit(Context* c) override;
 
@@ -46,10 +45,6 @@ class Collection : public ObjectStore::CollectionImpl {
   const std::shared_ptr<OpSequencer> osr;
   /// The last transaction that named this collection, through whichever handle.
   TxnMark last_change;
-
- private:
-  FRIEND_MAKE_REF(Collection);
-  Collection(CephContext* cct, const coll_t& cid, std::function<bool()> hasten);
 };
 using CollectionRef = ceph::ref_t<Collection>;
 

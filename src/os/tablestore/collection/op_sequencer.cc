@@ -3,24 +3,26 @@
 #include "os/tablestore/collection/op_sequencer.h"
 
 #include "include/ceph_assert.h"
-#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
-void OpSequencer::note_queued(TxnContext& txc)
+uint64_t OpSequencer::note_queued(std::list<Context*> on_commit)
 {
   std::lock_guard l{mutex};
-  txc.seq = ++queued_seq;
-  not_durable.push_back(&txc);
+  not_durable.push_back({++queued_seq, std::move(on_commit)});
+  return queued_seq;
 }
 
-std::list<Context*> OpSequencer::note_durable(TxnContext& txc)
+std::list<Context*> OpSequencer::note_durable(uint64_t seq)
 {
   std::lock_guard l{mutex};
   ceph_assert(!not_durable.empty());
-  ceph_assert(not_durable.front() == &txc);
+  ceph_assert(not_durable.front().seq == seq);
+  auto on_commit = std::move(not_durable.front().on_commit);
   not_durable.pop_front();
-  return std::move(txc.on_commit);
+  return on_commit;
 }
 
 void OpSequencer::note_applied(uint64_t seq)
@@ -31,26 +33,23 @@ void OpSequencer::note_applied(uint64_t seq)
   cond.notify_all();
 }
 
-void OpSequencer::wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l)
-{
-  for (bool stepped = true; stepped && !applied(seq);) {
-    l.unlock();
-    stepped = hasten();
-    l.lock();
-  }
-  cond.wait(l, [&] { return applied(seq); });
-}
-
 void OpSequencer::wait_applied(uint64_t seq)
 {
+  if (applied(seq))
+    return;
+  engine.hurry();
   std::unique_lock l{mutex};
-  wait_until_applied(seq, l);
+  threads.wait(l, cond, [&] { return applied(seq); });
 }
 
 void OpSequencer::flush()
 {
-  std::unique_lock l{mutex};
-  wait_until_applied(queued_seq, l);
+  uint64_t last;
+  {
+    std::lock_guard l{mutex};
+    last = queued_seq;
+  }
+  wait_applied(last);
 }
 
 bool OpSequencer::flush_commit(Context* c)
@@ -58,7 +57,7 @@ bool OpSequencer::flush_commit(Context* c)
   std::lock_guard l{mutex};
   if (not_durable.empty())
     return true;
-  not_durable.back()->on_commit.push_back(c);
+  not_durable.back().on_commit.push_back(c);
   return false;
 }
 

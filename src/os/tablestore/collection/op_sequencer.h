@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <list>
 #include <memory>
 
@@ -16,7 +15,8 @@ class ContextQueue;
 
 namespace tablestore {
 
-class TxnContext;
+class Engine;
+class Threads;
 
 /// The order of one collection handle: transactions queued through it become durable, are applied
 /// and are acknowledged in the order in which they were queued.
@@ -25,14 +25,13 @@ class TxnContext;
 /// that order; the rest from any thread. `mutex` guards all but the atomics.
 class OpSequencer {
  public:
-  /// `hasten`: called by who is about to wait. Where the commit lane has no thread of its own,
-  /// makes a step of it and returns true.
-  explicit OpSequencer(std::function<bool()> hasten) : hasten(std::move(hasten)) {}
+  OpSequencer(Engine& engine, Threads& threads) : engine(engine), threads(threads) {}
 
-  /// Gives the transaction its number (from 1). Just before Engine::submit().
-  void note_queued(TxnContext& txc);
+  /// The number (from 1) of a transaction that Engine::submit() is called for next, with what runs
+  /// after its commit.
+  uint64_t note_queued(std::list<Context*> on_commit);
   /// Commit lane: the transaction's commit callbacks, which nobody adds to any more.
-  std::list<Context*> note_durable(TxnContext& txc);
+  std::list<Context*> note_durable(uint64_t seq);
   /// Commit lane: wakes who waits for `seq`.
   void note_applied(uint64_t seq);
 
@@ -51,13 +50,16 @@ class OpSequencer {
   std::atomic<ContextQueue*> commit_queue{nullptr};
 
  private:
-  /// With `mutex` held.
-  void wait_until_applied(uint64_t seq, std::unique_lock<ceph::mutex>& l);
+  struct Queued {
+    uint64_t seq;
+    std::list<Context*> on_commit;
+  };
 
-  const std::function<bool()> hasten;
+  Engine& engine;
+  Threads& threads;
   ceph::mutex mutex = ceph::make_mutex("TableStore::OpSequencer::mutex");
   ceph::condition_variable cond;
-  std::deque<TxnContext*> not_durable;
+  std::deque<Queued> not_durable;
   uint64_t queued_seq = 0;
   std::atomic<uint64_t> applied_seq{0};
 };
@@ -69,7 +71,7 @@ struct TxnMark {
 
   bool applied() const { return !osr || osr->applied(seq); }
   void wait_applied() const {
-    if (!applied())
+    if (osr)
       osr->wait_applied(seq);
   }
 };

@@ -33,7 +33,6 @@ void StoreOptions::load()
   const auto& conf = cct->_conf;
   capacity_bytes = conf.get_val<Option::size_t>("tablestore_capacity");
   inline_max_bytes = conf.get_val<Option::size_t>("tablestore_inline_max");
-  io_uring = conf.get_val<bool>("tablestore_io_uring");
   load_changeable();
 }
 
@@ -102,8 +101,6 @@ std::vector<std::string> StoreOptions::get_tracked_keys() const noexcept
 void StoreOptions::handle_conf_change(const ConfigProxy&, const std::set<std::string>&)
 {
   load_changeable();
-  if (on_change)
-    on_change();
 }
 
 }  // namespace tablestore

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <set>
 #include <string>
 
@@ -28,15 +27,11 @@ class StoreOptions : public md_config_obs_t {
 
   uint64_t capacity_bytes = 0;
   uint64_t inline_max_bytes = 0;
-  bool io_uring = true;
   std::atomic<uint64_t> throttle_bytes;
   std::atomic<uint64_t> throttle_ops;
   std::atomic<bool> blackhole;              ///< nothing gets durable any more (tests of the OSD)
   std::atomic<bool> throw_on_failed_txc;    ///< instead of an abort (tests of the store)
   std::atomic<double> read_error_probability;
-
-  /// Runs in the thread that changes an option.
-  std::function<void()> on_change;
 
   uint64_t table_cache_bytes() const;
   uint64_t onode_cache_bytes() const;

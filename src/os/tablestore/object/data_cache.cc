@@ -55,9 +55,8 @@ bool DataCache::get(const Extent& extent, ceph::buffer::list& out)
 {
   ceph::buffer::list found;
   for (Extent rest = extent; rest.blocks > 0;) {
-    if (!get_granule(take_granule(rest), found)) {
+    if (!get_granule(take_granule(rest), found))
       return false;
-    }
   }
   out.claim_append(found);
   return true;
@@ -68,20 +67,17 @@ bool DataCache::get_granule(const Extent& extent, ceph::buffer::list& out)
   Shard& shard = shard_of(extent);
   std::lock_guard l{shard.mutex};
   auto p = shard.runs.upper_bound(address(extent.container, extent.block));
-  if (p == shard.runs.begin()) {
+  if (p == shard.runs.begin())
     return false;
-  }
   --p;
   uint32_t block = extent.block;
   while (block < extent.end()) {
-    if (p == shard.runs.end()) {
+    if (p == shard.runs.end())
       return false;
-    }
     Run& run = p->second;
     if (run.extent.container != extent.container || run.extent.block > block ||
-        run.extent.end() <= block) {
+        run.extent.end() <= block)
       return false;
-    }
     const uint32_t end = std::min(run.extent.end(), extent.end());
     ceph::buffer::list part;
     part.substr_of(run.data, (block - run.extent.block) * block_bytes,
@@ -100,9 +96,8 @@ void DataCache::put(const Extent& extent, const ceph::buffer::list& data)
   uint32_t offset = 0;
   for (Extent rest = extent; rest.blocks > 0;) {
     const Extent part = take_granule(rest);
-    if (part.length_bytes() > shard_bytes_max) {
+    if (part.length_bytes() > shard_bytes_max)
       return;
-    }
     ceph::buffer::list piece;
     piece.substr_of(data, offset, part.length_bytes());
     offset += part.length_bytes();
@@ -140,22 +135,20 @@ void DataCache::add_run(Shard& shard, const Extent& extent, ceph::buffer::list&&
 void DataCache::remove_overlaps(Shard& shard, const Extent& extent)
 {
   auto p = shard.runs.upper_bound(address(extent.container, extent.block));
-  if (p != shard.runs.begin()) {
+  if (p != shard.runs.begin())
     --p;
-  }
   while (p != shard.runs.end()) {
     const Extent old = p->second.extent;
     if (old.container > extent.container ||
-        (old.container == extent.container && old.block >= extent.end())) {
+        (old.container == extent.container && old.block >= extent.end()))
       return;
-    }
     if (old.container != extent.container || old.end() <= extent.block) {
       ++p;
       continue;
     }
     const ceph::buffer::list data = std::move(p->second.data);
     p = remove_run(shard, p);
-    // what stays is copied, so that it does not pin what goes
+    // What stays is copied, so that it does not keep the memory of what goes.
     if (old.block < extent.block) {
       const Extent head{old.container, old.block, extent.block - old.block};
       ceph::buffer::list part;

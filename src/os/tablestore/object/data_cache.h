@@ -50,7 +50,8 @@ class DataCache {
     uint64_t bytes = 0;
   };
 
-  static uint64_t address(uint32_t container, uint32_t block) {
+  static uint64_t address(uint32_t container, uint32_t block)
+  {
     return uint64_t(container) << 32 | block;
   }
   Shard& shard_of(const Extent& granule);

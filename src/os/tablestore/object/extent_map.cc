@@ -21,9 +21,8 @@ ExtentMap::ExtentMap(CephContext* cct, Engine& engine) : cct(cct), engine(engine
 
 std::pair<uint32_t, uint32_t> ExtentMap::shards_of(const Onode& o, const BlockRange& range)
 {
-  if (range.empty()) {
+  if (range.empty())
     return {0, 0};
-  }
   const uint64_t present = o.shards_present.size();
   const uint64_t first = std::min<uint64_t>(range.first / shard_span_blocks, present);
   const uint64_t end = std::min<uint64_t>((range.end - 1) / shard_span_blocks + 1, present);
@@ -51,9 +50,8 @@ std::vector<uint32_t> ExtentMap::missing(const Onode& o, const BlockRange& range
   std::vector<uint32_t> indices;
   const auto [first, end] = shards_of(o, range);
   for (uint32_t index = first; index < end; ++index) {
-    if (o.has_shard(index) && !o.shards.contains(index)) {
+    if (o.has_shard(index) && !o.shards.contains(index))
       indices.push_back(index);
-    }
   }
   return indices;
 }
@@ -86,13 +84,11 @@ int ExtentMap::load_missing(Onode& o, const BlockRange& range, const BlockRange&
 {
   std::lock_guard l{o.load_lock};
   const std::vector<uint32_t> indices = missing(o, range);
-  if (indices.empty()) {
+  if (indices.empty())
     return 0;
-  }
   std::vector<std::string> keys;
-  for (uint32_t index : indices) {
+  for (uint32_t index : indices)
     keys.push_back(shard_key(o.nid, index));
-  }
   const auto rows = engine.get(Family::object, keys);
   if (!rows.ok()) {
     derr << "cannot read the extent map of " << o.oid << ": " << rows.status().what() << dendl;
@@ -121,9 +117,8 @@ int ExtentMap::load_missing(Onode& o, const BlockRange& range, const BlockRange&
 
 ExtentShard* ExtentMap::find(Onode& o, uint32_t index) const
 {
-  if (!o.has_shard(index)) {
+  if (!o.has_shard(index))
     return nullptr;
-  }
   std::lock_guard l{o.load_lock};
   auto p = o.shards.find(index);
   ceph_assert(p != o.shards.end());
@@ -151,16 +146,14 @@ void ExtentMap::punch(Onode& o, const BlockRange& range, std::vector<MappedExten
   const auto [first, end] = shards_of(o, range);
   for (uint32_t index = first; index < end; ++index) {
     ExtentShard* shard = find(o, index);
-    if (!shard) {
+    if (!shard)
       continue;
-    }
     const uint64_t base = uint64_t(index) * shard_span_blocks;
     const uint64_t from = std::max(range.first, base) - base;
     const uint64_t to = std::min(range.end, base + shard_span_blocks) - base;
     shard->punch(from, to, removed);
-    if (shard->extents.empty()) {
+    if (shard->extents.empty())
       o.set_shard_present(index, false);
-    }
   }
 }
 
@@ -204,9 +197,8 @@ void ExtentMap::write_out(Txn& txn, Onode& o) const
 void ExtentMap::erase_rows(Txn& txn, Onode& o) const
 {
   for (const auto& [index, shard] : o.shards) {
-    if (shard.has_row) {
+    if (shard.has_row)
       txn.erase(Family::object, shard_key(o.nid, index));
-    }
   }
   o.shards.clear();
   o.shards_present.clear();

@@ -19,13 +19,17 @@ struct BlockRange {
 
   bool empty() const { return first >= end; }
   uint64_t blocks() const { return empty() ? 0 : end - first; }
-  bool contains(const BlockRange& other) const {
+  bool contains(const BlockRange& other) const
+  {
     return first <= other.first && other.end <= end;
   }
 };
 
+inline constexpr BlockRange all_blocks{0, std::numeric_limits<uint64_t>::max()};
+
 inline constexpr uint64_t block_floor(uint64_t bytes) { return bytes / block_bytes; }
-inline constexpr uint64_t block_ceil(uint64_t bytes) {
+inline constexpr uint64_t block_ceil(uint64_t bytes)
+{
   return bytes / block_bytes + (bytes % block_bytes != 0);
 }
 
@@ -94,17 +98,14 @@ int ExtentMap::for_each(Onode& o, const BlockRange& range, F&& f) const
   const auto [first, end] = shards_of(o, range);
   for (uint32_t index = first; index < end; ++index) {
     ExtentShard* shard = find(o, index);
-    if (!shard) {
+    if (!shard)
       continue;
-    }
     const uint64_t base = uint64_t(index) * shard_span_blocks;
     for (MappedExtent& e : shard->extents) {
-      if (base + e.logical_end() <= range.first || base + e.logical_block >= range.end) {
+      if (base + e.logical_end() <= range.first || base + e.logical_block >= range.end)
         continue;
-      }
-      if (int r = f(*shard, e, base); r < 0) {
+      if (int r = f(*shard, e, base); r < 0)
         return r;
-      }
     }
   }
   return 0;

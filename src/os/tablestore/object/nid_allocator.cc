@@ -37,9 +37,9 @@ class NidAllocator::Raise : public Txn {
   const uint64_t max;
 };
 
-NidAllocator::NidAllocator(Engine& engine, uint64_t durable_max, std::function<void()> lane_step)
+NidAllocator::NidAllocator(Engine& engine, Threads& threads, uint64_t durable_max)
   : engine(engine),
-    lane_step(std::move(lane_step)),
+    threads(threads),
     next(durable_max + 1),
     durable_max(durable_max),
     queued_max(durable_max)
@@ -52,12 +52,7 @@ uint64_t NidAllocator::allocate()
   if (next + batch / 2 > queued_max)
     raise_ahead(l);
   const uint64_t nid = next++;
-  while (lane_step && nid >= durable_max) {
-    l.unlock();
-    lane_step();
-    l.lock();
-  }
-  cond.wait(l, [&] { return nid < durable_max; });
+  threads.wait(l, cond, [&] { return nid < durable_max; });
   return nid;
 }
 

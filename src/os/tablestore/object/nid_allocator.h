@@ -2,11 +2,9 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "common/ceph_mutex.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
@@ -17,8 +15,8 @@ namespace tablestore {
 /// another sequencer could become durable before it. Thread-safe.
 class NidAllocator {
  public:
-  /// The bound as found by mount. `lane_step`: as OpSequencer's.
-  NidAllocator(Engine& engine, uint64_t durable_max, std::function<void()> lane_step = {});
+  /// The bound as found by mount.
+  NidAllocator(Engine& engine, Threads& threads, uint64_t durable_max);
   /// Waits, once in a million numbers at most, for the bound to become durable.
   uint64_t allocate();
 
@@ -30,7 +28,7 @@ class NidAllocator {
   void raise_ahead(std::unique_lock<ceph::mutex>& l);
 
   Engine& engine;
-  const std::function<void()> lane_step;
+  Threads& threads;
   ceph::mutex mutex = ceph::make_mutex("TableStore::NidAllocator::mutex");
   ceph::condition_variable cond;
   uint64_t next;

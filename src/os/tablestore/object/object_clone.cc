@@ -18,84 +18,73 @@ constexpr uint64_t copy_bytes_max = 4 << 20;
 
 }  // namespace
 
-int ObjectData::clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to,
+int ObjectData::clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to,
                             uint64_t from_offset, uint64_t length, uint64_t to_offset)
 {
   const uint64_t end = from_offset + length;
   const uint64_t to_end = to_offset + length;
   ceph_assert(end <= from->size);
   ceph_assert(from != to || to_end <= from_offset || end <= to_offset);
-  if (length == 0) {
+  if (length == 0)
     return 0;
-  }
-  txc.dirty(from);
-  txc.dirty(to);
-  const TailWatch watch(*this, txc, *to, to_end);
+  txn.dirty(from);
+  txn.dirty(to);
   if (to->inline_data && from != to && to_offset == 0 && to_end >= to->size) {
-    drop_inline(txc, *to);
-    set_size(txc, *to, 0);
+    drop_inline(txn, *to);
+    set_size(txn, *to, 0);
   }
   // The bytes of a last block beyond the end of its object are zeros: it is shared whole where
   // it becomes the last block of the target.
   const bool to_the_ends = end == from->size && to_end >= to->size;
   const BlockRange whole{block_ceil(from_offset),
                          to_the_ends ? block_ceil(end) : block_floor(end)};
-  // A shared slot belongs to one collection: a split must not take its owners apart.
+  // Owners of shared blocks are in one collection: a split must not take them apart.
   const bool stays_together = from->oid.hobj.get_hash() == to->oid.hobj.get_hash();
   if (from->inline_data || whole.empty() || !stays_together ||
-      from_offset % block_bytes != to_offset % block_bytes) {
-    return copy_range(txc, from, to, from_offset, length, to_offset);
-  }
+      from_offset % block_bytes != to_offset % block_bytes)
+    return copy_range(txn, from, to, from_offset, length, to_offset);
   if (to->inline_data) {
-    if (int r = spill(txc, *to, 0, ceph::buffer::list()); r < 0) {
+    if (int r = spill(txn, *to, 0, ceph::buffer::list()); r < 0)
       return r;
-    }
   }
   const uint64_t whole_start = whole.first * block_bytes;
   const uint64_t whole_end = std::min(whole.end * block_bytes, end);
-  const uint64_t to_whole = to_offset + (whole_start - from_offset);
-  if (int r = share_blocks(txc, *from, whole, *to, block_floor(to_whole)); r < 0) {
+  const uint64_t to_whole = block_floor(to_offset + (whole_start - from_offset));
+  if (int r = share_blocks(txn, *from, whole, *to, to_whole, whole_end - whole_start); r < 0)
     return r;
-  }
-  set_size(txc, *to, std::max(to->size, to_whole + (whole_end - whole_start)));
   // The edges come after: an object that has no blocks could become an inline one by them.
   if (from_offset < whole_start) {
-    const int r = copy_range(txc, from, to, from_offset, whole_start - from_offset, to_offset);
-    if (r < 0) {
+    const int r = copy_range(txn, from, to, from_offset, whole_start - from_offset, to_offset);
+    if (r < 0)
       return r;
-    }
   }
   if (whole_end < end) {
-    return copy_range(txc, from, to, whole_end, end - whole_end,
+    return copy_range(txn, from, to, whole_end, end - whole_end,
                       to_offset + (whole_end - from_offset));
   }
   return 0;
 }
 
-int ObjectData::copy_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to,
+int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to,
                            uint64_t from_offset, uint64_t length, uint64_t to_offset)
 {
   if (!from->inline_data) {
     const BlockRange range{block_floor(from_offset), block_ceil(from_offset + length)};
-    if (int r = map.load(*from, range); r < 0) {
+    if (int r = map.load(*from, range); r < 0)
       return r;
-    }
-    if (map.lookup(*from, range).empty()) {
-      return zero(txc, to, to_offset, length);
-    }
+    if (map.lookup(*from, range).empty())
+      return zero(txn, to, to_offset, length);
   }
   while (length > 0) {
-    // pieces end where blocks of the target end, so that none is written twice
+    // Pieces end where blocks of the target end, so that none is written twice.
     const uint64_t piece = std::min(length, copy_bytes_max - to_offset % block_bytes);
     ceph::buffer::list data;
     const int r = read(from, from_offset, piece, data, 0);
-    if (r < 0) {
+    if (r < 0)
       return r;
-    }
     ceph_assert(data.length() == piece);
-    if (int r = write(txc, to, to_offset, data); r < 0) {
+    if (int r = write(txn, to, to_offset, data); r < 0)
       return r;
-    }
     from_offset += piece;
     to_offset += piece;
     length -= piece;
@@ -103,16 +92,14 @@ int ObjectData::copy_range(TxnContext& txc, const OnodeRef& from, const OnodeRef
   return 0;
 }
 
-int ObjectData::share_blocks(TxnContext& txc, Onode& from, const BlockRange& range, Onode& to,
-                             uint64_t to_block)
+int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
+                             uint64_t to_block, uint64_t bytes)
 {
   const BlockRange replaced{to_block, to_block + range.blocks()};
-  if (int r = map.load(from, range); r < 0) {
+  if (int r = map.load(from, range); r < 0)
     return r;
-  }
-  if (int r = map.load_to_change(to, replaced, replaced); r < 0) {
+  if (int r = map.load_to_change(to, replaced, replaced); r < 0)
     return r;
-  }
   std::vector<std::pair<uint64_t, MappedExtent>> copies;
   const int r = map.for_each(from, range, [&](ExtentShard& shard, MappedExtent& e, uint64_t base) {
     const uint64_t first = std::max(base + e.logical_block, range.first);
@@ -121,23 +108,18 @@ int ObjectData::share_blocks(TxnContext& txc, Onode& from, const BlockRange& ran
     const uint32_t blocks = static_cast<uint32_t>(end - first);
     const bool was_shared = e.shared;
     const int r =
-        shared.share(txc, e, Extent{e.physical.container, e.physical.block + skip, blocks});
+        references.share(txn, e, Extent{e.physical.container, e.physical.block + skip, blocks});
     shard.dirty |= e.shared != was_shared;
-    if (r == 0) {
+    if (r == 0)
       copies.emplace_back(to_block + (first - range.first), e.slice(skip, blocks));
-    }
     return r;
   });
-  if (r < 0) {
+  if (r < 0)
     return r;
-  }
-  std::vector<MappedExtent> removed;
-  map.punch(to, replaced, &removed);
-  release(txc, to, removed);
-  for (const auto& [block, e] : copies) {
-    map.insert(to, block, e);
-    stats(txc, to)[PoolStats::stored_bytes] += e.physical.length_bytes();
-  }
+  unmap_blocks(txn, to, replaced);
+  set_size(txn, to, std::max(to.size, to_block * block_bytes + bytes));
+  for (const auto& [block, e] : copies)
+    map_blocks(txn, to, block, e);
   return 0;
 }
 

@@ -19,18 +19,17 @@
 
 namespace tablestore {
 
-ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
-                       uint64_t inline_max, unsigned read_threads)
-  : cct(cct), engine(engine), shared(shared), cache(cache), inline_max(inline_max),
+ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references,
+                       DataCache& cache, uint64_t inline_max, unsigned read_threads)
+  : cct(cct), engine(engine), references(references), cache(cache), inline_max(inline_max),
     map(cct, engine), helpers(read_threads)
 {
 }
 
 uint64_t ObjectData::reservation_for_write(uint64_t offset, uint64_t length, uint64_t inline_max)
 {
-  if (length == 0) {
+  if (length == 0)
     return 0;
-  }
   const uint64_t blocks = block_ceil(offset + length) - block_floor(offset);
   return (blocks + block_ceil(inline_max)) * block_bytes;
 }
@@ -49,45 +48,43 @@ uint64_t ObjectData::reservation_for_clone_range(uint64_t from_offset, uint64_t 
   return edges + (copied ? reservation_for_write(to_offset, length, inline_max) : 0);
 }
 
-ObjectData::TailWatch::TailWatch(ObjectData& data, TxnContext& txc, Onode& o, uint64_t end)
-  : data(data), txc(txc), o(o)
-{
-  const bool reaches_tail = end > block_floor(o.size) * block_bytes;
-  if (reaches_tail && txc.tail_watched != &o) {
-    active = true;
-    txc.tail_watched = &o;
-    before = data.tail_bytes(o);
-  }
-}
-
-ObjectData::TailWatch::~TailWatch()
-{
-  if (active) {
-    data.stats(txc, o)[PoolStats::stored_bytes] += int64_t(before) - int64_t(data.tail_bytes(o));
-    txc.tail_watched = nullptr;
-  }
-}
-
-uint64_t ObjectData::tail_bytes(Onode& o)
+uint64_t ObjectData::tail_bytes(Onode& o, const BlockRange& within)
 {
   const uint64_t used = o.size % block_bytes;
-  if (used == 0 || holds_no_blocks(o)) {
+  const BlockRange last{block_floor(o.size), block_floor(o.size) + 1};
+  if (used == 0 || holds_no_blocks(o) || !within.contains(last))
     return 0;
-  }
-  const BlockRange tail{block_floor(o.size), block_floor(o.size) + 1};
-  return map.load(o, tail) == 0 && !map.lookup(o, tail).empty() ? block_bytes - used : 0;
+  return map.load(o, last) == 0 && !map.lookup(o, last).empty() ? block_bytes - used : 0;
 }
 
-void ObjectData::set_size(TxnContext& txc, Onode& o, uint64_t size)
+void ObjectData::set_size(ObjectTxn& txn, Onode& o, uint64_t size)
 {
-  if (size == o.size) {
+  if (size == o.size)
     return;
-  }
   const bool embedded = o.embeds_shard();
+  const int64_t tail_before = tail_bytes(o);
   o.size = size;
-  if (o.embeds_shard() != embedded && o.has_shard(0)) {
-    // it moves between the onode's row and a row of its own
+  stats(txn, o)[PoolStats::stored_bytes] += tail_before - int64_t(tail_bytes(o));
+  // It moves between the onode's row and a row of its own.
+  if (o.embeds_shard() != embedded && o.has_shard(0))
     o.shards.at(0).dirty = true;
+}
+
+void ObjectData::map_blocks(ObjectTxn& txn, Onode& o, uint64_t block, const MappedExtent& e)
+{
+  map.insert(o, block, e);
+  const uint64_t tail = tail_bytes(o, BlockRange{block, block + e.physical.blocks});
+  stats(txn, o)[PoolStats::stored_bytes] += e.physical.length_bytes() - tail;
+}
+
+void ObjectData::unmap_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range)
+{
+  stats(txn, o)[PoolStats::stored_bytes] += tail_bytes(o, range);
+  std::vector<MappedExtent> removed;
+  map.punch(o, range, &removed);
+  for (const MappedExtent& e : removed) {
+    stats(txn, o)[PoolStats::stored_bytes] -= e.physical.length_bytes();
+    release(txn, o, e);
   }
 }
 
@@ -123,55 +120,51 @@ int ObjectData::inline_bytes(Onode& o, ceph::buffer::list* out)
   return 0;
 }
 
-void ObjectData::set_inline(TxnContext& txc, Onode& o, ceph::buffer::list&& data)
+void ObjectData::set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data)
 {
   const int64_t before = o.inline_data ? o.size : 0;
-  stats(txc, o)[PoolStats::inline_bytes] += int64_t(data.length()) - before;
-  stats(txc, o)[PoolStats::stored_bytes] += int64_t(data.length()) - before;
-  set_size(txc, o, data.length());
+  stats(txn, o)[PoolStats::inline_bytes] += int64_t(data.length()) - before;
+  stats(txn, o)[PoolStats::stored_bytes] += int64_t(data.length()) - before;
+  set_size(txn, o, data.length());
   o.inline_data = true;
   o.inline_dirty = true;
   o.inline_cache = std::move(data);
 }
 
-void ObjectData::drop_inline(TxnContext& txc, Onode& o)
+void ObjectData::drop_inline(ObjectTxn& txn, Onode& o)
 {
-  stats(txc, o)[PoolStats::inline_bytes] -= o.size;
-  stats(txc, o)[PoolStats::stored_bytes] -= o.size;
+  stats(txn, o)[PoolStats::inline_bytes] -= o.size;
+  stats(txn, o)[PoolStats::stored_bytes] -= o.size;
   o.inline_data = false;
   o.inline_dirty = true;
   o.inline_cache.reset();
 }
 
-void ObjectData::note_freed(TxnContext& txc, const Onode& o, const Extent& extent)
+void ObjectData::note_freed(ObjectTxn& txn, const Onode& o, const Extent& extent)
 {
   cache.invalidate(extent);
-  stats(txc, o)[PoolStats::allocated_bytes] -= extent.length_bytes();
+  stats(txn, o)[PoolStats::allocated_bytes] -= extent.length_bytes();
 }
 
-void ObjectData::release(TxnContext& txc, const Onode& o, const std::vector<MappedExtent>& removed)
+void ObjectData::release(ObjectTxn& txn, const Onode& o, const MappedExtent& e)
 {
-  for (const MappedExtent& e : removed) {
-    stats(txc, o)[PoolStats::stored_bytes] -= e.physical.length_bytes();
-    if (!e.shared) {
-      txc.free(e.physical);
-      note_freed(txc, o, e.physical);
-      continue;
-    }
-    std::vector<Extent> freed;
-    if (shared.release(txc, e, &freed) < 0) {
-      // Who else owns the blocks is not known: keeping them is safe, and fsck finds them.
-      derr << "blocks of " << o.oid << " in container " << e.physical.container << " at "
-           << e.physical.offset_bytes() << "~" << e.physical.length_bytes()
-           << " cannot be freed; ceph-tablestore-tool repair gives them back" << dendl;
-    }
-    for (const Extent& extent : freed) {
-      note_freed(txc, o, extent);
-    }
+  if (!e.shared) {
+    txn.free(e.physical);
+    note_freed(txn, o, e.physical);
+    return;
   }
+  std::vector<Extent> freed;
+  if (references.release(txn, e, &freed) < 0) {
+    // Who else owns the blocks is not known: keeping them is safe, and fsck finds them.
+    derr << "blocks of " << o.oid << " in container " << e.physical.container << " at "
+         << e.physical.offset_bytes() << "~" << e.physical.length_bytes()
+         << " cannot be freed; ceph-tablestore-tool repair gives them back" << dendl;
+  }
+  for (const Extent& extent : freed)
+    note_freed(txn, o, extent);
 }
 
-void ObjectData::write_out(TxnContext& txc, const OnodeRef& o)
+void ObjectData::write_out(ObjectTxn& txn, const OnodeRef& o)
 {
   if (o->inline_dirty) {
     const std::string key = inline_key(o->nid);
@@ -179,15 +172,15 @@ void ObjectData::write_out(TxnContext& txc, const OnodeRef& o)
       ceph::buffer::list& data = *o->inline_cache;
       const std::string_view row(data.length() ? data.c_str() : "", data.length());
       o->inline_checksum = crc32c(0, row.data(), row.size());
-      txc.put(Family::data, key, row);
+      txn.put(Family::data, key, row);
       o->inline_has_row = true;
     } else if (o->inline_has_row) {
-      txc.erase(Family::data, key);
+      txn.erase(Family::data, key);
       o->inline_has_row = false;
     }
     o->inline_dirty = false;
   }
-  map.write_out(txc, *o);
+  map.write_out(txn, *o);
 }
 
 int ObjectData::load_all(const OnodeRef& o)
@@ -199,9 +192,8 @@ uint64_t ObjectData::allocated_bytes(const Onode& o) const
 {
   uint64_t bytes = 0;
   for (const auto& [index, shard] : o.shards) {
-    for (const MappedExtent& e : shard.extents) {
+    for (const MappedExtent& e : shard.extents)
       bytes += e.physical.length_bytes();
-    }
   }
   return bytes;
 }

@@ -10,9 +10,8 @@
 #include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/object/extent_map.h"
-#include "os/tablestore/object/onode.h"
+#include "os/tablestore/object/object_txn.h"
 #include "os/tablestore/object/read_helpers.h"
-#include "os/tablestore/txn/txn_context.h"
 
 namespace tablestore {
 
@@ -28,14 +27,14 @@ class DataCache;
 ///
 /// No lock of its own: the caller holds the object's collection lock, unique for changes and shared
 /// for reads (and through the whole read, so that no slot is freed under a reader). Changes mark
-/// onode and shards dirty (TxnContext::dirty) and keep the pool's statistics; write_out() makes
+/// onode and shards dirty (ObjectTxn::dirty) and keep the pool's statistics; write_out() makes
 /// rows of them.
 class ObjectData {
  public:
   /// Enough to keep one disk busy; they sleep but for reads of fragmented objects.
   static constexpr unsigned read_threads_default = 7;
 
-  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& shared, DataCache& cache,
+  ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references, DataCache& cache,
              uint64_t inline_max, unsigned read_threads = read_threads_default);
 
   /// Upper bounds of the container space that an operation can take: what to Engine::reserve()
@@ -48,15 +47,15 @@ class ObjectData {
 
   // ---- changes. 0, or -EIO where a block that must be read back (an edge) is damaged or cannot be
   // read.
-  int write(TxnContext& txc, const OnodeRef& o, uint64_t offset, const ceph::buffer::list& data);
-  int zero(TxnContext& txc, const OnodeRef& o, uint64_t offset, uint64_t length);
-  int truncate(TxnContext& txc, const OnodeRef& o, uint64_t size);
+  int write(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, const ceph::buffer::list& data);
+  int zero(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, uint64_t length);
+  int truncate(ObjectTxn& txn, const OnodeRef& o, uint64_t size);
   /// Frees everything; the onode's size becomes 0. For remove, and before clone replaces the
   /// target.
-  int remove(TxnContext& txc, const OnodeRef& o);
+  int remove(ObjectTxn& txn, const OnodeRef& o);
   /// Shares, copies no data but edges that are not block-aligned and inline data. Grows `to` to
   /// to_offset + length. The source range must lie within the source's size.
-  int clone_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+  int clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
                   uint64_t length, uint64_t to_offset);
 
   // ---- reads
@@ -71,49 +70,40 @@ class ObjectData {
              std::map<uint64_t, uint64_t>& out);
 
   // ---- rows
-  /// Puts the rows of the onode's dirty data into `txc` (shards, inline data); the onode's own
+  /// Puts the rows of the onode's dirty data into `txn` (shards, inline data); the onode's own
   /// row (which embeds a sole shard) is the caller's, after this.
-  void write_out(TxnContext& txc, const OnodeRef& o);
+  void write_out(ObjectTxn& txn, const OnodeRef& o);
   /// Loads all shards; -EIO where a row is missing or damaged. For fsck, dump and tests.
   int load_all(const OnodeRef& o);
   /// Bytes of container space that its extents take (shared ones count for each owner).
   uint64_t allocated_bytes(const Onode& o) const;
 
  private:
-  /// Keeps PoolStats::stored_bytes exact over one change of an object: mapped blocks are counted
-  /// whole where they are mapped and unmapped, without the part of the last one that is beyond the
-  /// object's size, which is found by comparing before and after. Changes may nest.
-  class TailWatch {
-   public:
-    /// Nothing is changed at and beyond `end`, but that the size may grow to it.
-    TailWatch(ObjectData& data, TxnContext& txc, Onode& o, uint64_t end);
-    ~TailWatch();
-    TailWatch(const TailWatch&) = delete;
-    TailWatch& operator=(const TailWatch&) = delete;
-
-   private:
-    ObjectData& data;
-    TxnContext& txc;
-    Onode& o;
-    bool active = false;
-    uint64_t before = 0;
-  };
-  /// Bytes of its last block, where that is mapped, that are beyond its size.
-  uint64_t tail_bytes(Onode& o);
-
   // ---- object_data.cc
   bool holds_no_blocks(const Onode& o) const { return o.shards_present.empty(); }
-  void set_size(TxnContext& txc, Onode& o, uint64_t size);
+
+  // PoolStats::stored_bytes counts mapped blocks, without the part of the last one that is beyond
+  // the object's size. So an object grows before its new blocks are mapped, and shrinks after its
+  // old ones are unmapped: then the last block is the only one that a change of the size concerns.
+  void set_size(ObjectTxn& txn, Onode& o, uint64_t size);
+  /// Maps `e` at `block`, where nothing is mapped.
+  void map_blocks(ObjectTxn& txn, Onode& o, uint64_t block, const MappedExtent& e);
+  /// Unmaps `range`, which is loaded, and gives the blocks back.
+  void unmap_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range);
+  /// Bytes of the last block that are beyond the size, where it is mapped and in `within`. None
+  /// where its shard is damaged: that the statistic is then wrong is for fsck to find.
+  uint64_t tail_bytes(Onode& o, const BlockRange& within = all_blocks);
+
   /// The bytes of an inline object.
   int inline_bytes(Onode& o, ceph::buffer::list* out);
   /// `data` are all its bytes.
-  void set_inline(TxnContext& txc, Onode& o, ceph::buffer::list&& data);
-  void drop_inline(TxnContext& txc, Onode& o);
-  /// Gives back blocks that were unmapped.
-  void release(TxnContext& txc, const Onode& o, const std::vector<MappedExtent>& removed);
-  void note_freed(TxnContext& txc, const Onode& o, const Extent& extent);
+  void set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data);
+  void drop_inline(ObjectTxn& txn, Onode& o);
+  /// Gives back blocks that were unmapped, or the object's reference to them.
+  void release(ObjectTxn& txn, const Onode& o, const MappedExtent& e);
+  void note_freed(ObjectTxn& txn, const Onode& o, const Extent& extent);
   /// Of the pool that it was made in, also when a rename takes it elsewhere.
-  PoolStats& stats(TxnContext& txc, const Onode& o) { return txc.pool(o.omap_pool); }
+  PoolStats& stats(ObjectTxn& txn, const Onode& o) { return txn.pool(o.omap_pool); }
 
   // ---- object_read.cc
   /// Whole blocks of `range`, holes as zeros.
@@ -131,29 +121,30 @@ class ObjectData {
   bool verify(const Onode& o, std::span<const Missing> run, const ceph::buffer::ptr& memory) const;
 
   // ---- object_write.cc
-  int write_inline(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  int write_inline(ObjectTxn& txn, Onode& o, uint64_t offset, const ceph::buffer::list& data);
   /// Makes blocks of inline data, changed by `data` at `offset` where that is not empty.
-  int spill(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
-  int write_blocks(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  int spill(ObjectTxn& txn, Onode& o, uint64_t offset, const ceph::buffer::list& data);
+  int write_blocks(ObjectTxn& txn, Onode& o, uint64_t offset, const ceph::buffer::list& data);
   /// The new content of all blocks that the write touches, in aligned memory.
   int merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list& data,
                   ceph::buffer::list* blocks);
   /// Writes new blocks and maps them in place of what was there.
-  void replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
+  void replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
                       ceph::buffer::list&& blocks);
   /// Zeros in [offset, end), which lies in one block, unless that is a hole.
-  int zero_in_block(TxnContext& txc, Onode& o, uint64_t offset, uint64_t end);
-  int shrink_blocks(TxnContext& txc, Onode& o, uint64_t size);
+  int zero_in_block(ObjectTxn& txn, Onode& o, uint64_t offset, uint64_t end);
+  int shrink_blocks(ObjectTxn& txn, Onode& o, uint64_t size);
 
   // ---- object_clone.cc
-  int copy_range(TxnContext& txc, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
+  int copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,
                  uint64_t length, uint64_t to_offset);
-  int share_blocks(TxnContext& txc, Onode& from, const BlockRange& range, Onode& to,
-                   uint64_t to_block);
+  /// Maps what `range` of `from` holds, `bytes` of its data, from `to_block` on in `to` as well.
+  int share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
+                   uint64_t to_block, uint64_t bytes);
 
   CephContext* const cct;
   Engine& engine;
-  ReferenceMaps& shared;
+  ReferenceMaps& references;
   DataCache& cache;
   const uint64_t inline_max;
   const ExtentMap map;

@@ -38,13 +38,11 @@ ceph::buffer::list part_of(const ceph::buffer::ptr& memory, uint64_t offset, uin
 int ObjectData::read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::buffer::list& out,
                      uint32_t fadvise_flags)
 {
-  if (offset >= o->size) {
+  if (offset >= o->size)
     return 0;
-  }
   length = std::min(length, o->size - offset);
-  if (length == 0) {
+  if (length == 0)
     return 0;
-  }
   ceph::buffer::list all, wanted;
   uint64_t skip = 0;
   int r;
@@ -56,9 +54,8 @@ int ObjectData::read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::
     r = read_blocks(*o, range, all, fadvise_flags);
     skip = offset - range.first * block_bytes;
   }
-  if (r < 0) {
+  if (r < 0)
     return r;
-  }
   wanted.substr_of(all, skip, length);
   out.claim_append(wanted);
   return length;
@@ -67,22 +64,19 @@ int ObjectData::read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::
 int ObjectData::read_blocks(Onode& o, const BlockRange& range, ceph::buffer::list& out,
                             uint32_t fadvise_flags)
 {
-  if (int r = map.load(o, range); r < 0) {
+  if (int r = map.load(o, range); r < 0)
     return r;
-  }
   const bool keep = !(fadvise_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED |
                                        CEPH_OSD_OP_FLAG_FADVISE_NOCACHE));
   const std::vector<ExtentMap::Piece> pieces = map.lookup(o, range);
   std::vector<ceph::buffer::list> data(pieces.size());
   std::vector<Missing> missing;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (!cache.get(pieces[i].physical, data[i])) {
+    if (!cache.get(pieces[i].physical, data[i]))
       missing.push_back(Missing{pieces[i], &data[i]});
-    }
   }
-  if (int r = read_missing(o, missing, keep); r < 0) {
+  if (int r = read_missing(o, missing, keep); r < 0)
     return r;
-  }
   uint64_t position = range.first;
   for (size_t i = 0; i < pieces.size(); ++i) {
     out.append_zero((pieces[i].logical_block - position) * block_bytes);
@@ -111,17 +105,15 @@ int ObjectData::read_missing(const Onode& o, std::vector<Missing>& missing, bool
       const Extent& next = missing[end].piece.physical;
       blocks += next.blocks;
       if (next.container != last.container || next.block != last.end() ||
-          blocks > run_blocks_max) {
+          blocks > run_blocks_max)
         break;
-      }
     }
     runs.push_back(std::span(missing).subspan(first, end - first));
   }
   std::atomic<int> result{0};
   helpers.run(runs.size(), [&](size_t i) {
-    if (int r = read_run(o, runs[i], keep); r < 0) {
+    if (int r = read_run(o, runs[i], keep); r < 0)
       result = r;
-    }
   });
   return result;
 }
@@ -139,17 +131,15 @@ int ObjectData::read_run(const Onode& o, std::span<const Missing> pieces, bool k
          << run.length_bytes() << ": " << status.what() << dendl;
     return -EIO;
   }
-  if (!verify(o, pieces, memory)) {
+  if (!verify(o, pieces, memory))
     return -EIO;
-  }
   uint64_t offset = 0;
   for (const Missing& m : pieces) {
     *m.out = part_of(memory, offset, m.piece.physical.length_bytes());
     offset += m.piece.physical.length_bytes();
   }
-  if (keep) {
+  if (keep)
     cache.put(run, part_of(memory, 0, run.length_bytes()));
-  }
   return 0;
 }
 
@@ -163,9 +153,8 @@ bool ObjectData::verify(const Onode& o, std::span<const Missing> pieces,
   size_t n = 0;
   for (const auto& [piece, out] : pieces) {
     for (uint32_t i = 0; i < piece.physical.blocks; ++i, ++n) {
-      if (found[n] == piece.checksums[i]) {
+      if (found[n] == piece.checksums[i])
         continue;
-      }
       derr << "bad checksum of " << o.oid << " at " << (piece.logical_block + i) * block_bytes
            << " (container " << piece.physical.container << " at "
            << piece.physical.offset_bytes() + i * block_bytes << "): expected crc32c 0x"
@@ -180,27 +169,24 @@ bool ObjectData::verify(const Onode& o, std::span<const Missing> pieces,
 int ObjectData::fiemap(const OnodeRef& o, uint64_t offset, uint64_t length,
                        std::map<uint64_t, uint64_t>& out)
 {
-  if (offset >= o->size || length == 0) {
+  if (offset >= o->size || length == 0)
     return 0;
-  }
   const uint64_t end = offset + std::min(length, o->size - offset);
   if (o->inline_data) {
     out[offset] = end - offset;
     return 0;
   }
   const BlockRange range{block_floor(offset), block_ceil(end)};
-  if (int r = map.load(*o, range); r < 0) {
+  if (int r = map.load(*o, range); r < 0)
     return r;
-  }
   auto last = out.end();
   for (const ExtentMap::Piece& piece : map.lookup(*o, range)) {
     const uint64_t from = std::max(piece.logical_block * block_bytes, offset);
     const uint64_t to = std::min(piece.logical_end() * block_bytes, end);
-    if (last != out.end() && last->first + last->second == from) {
+    if (last != out.end() && last->first + last->second == from)
       last->second += to - from;
-    } else {
+    else
       last = out.insert_or_assign(from, to - from).first;
-    }
   }
   return 0;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "include/ceph_assert.h"
 #include "include/rados.h"
@@ -58,25 +57,21 @@ void overlay(uint64_t block, uint64_t offset, const ceph::buffer::list& data, ch
 
 }  // namespace
 
-int ObjectData::write(TxnContext& txc, const OnodeRef& o, uint64_t offset,
+int ObjectData::write(ObjectTxn& txn, const OnodeRef& o, uint64_t offset,
                       const ceph::buffer::list& data)
 {
-  if (data.length() == 0) {
+  if (data.length() == 0)
     return 0;
-  }
-  txc.dirty(o);
-  const TailWatch watch(*this, txc, *o, offset + data.length());
+  txn.dirty(o);
   const uint64_t new_size = std::max(o->size, offset + data.length());
-  if (holds_no_blocks(*o) && new_size <= inline_max) {
-    return write_inline(txc, *o, offset, data);
-  }
-  if (o->inline_data) {
-    return spill(txc, *o, offset, data);
-  }
-  return write_blocks(txc, *o, offset, data);
+  if (holds_no_blocks(*o) && new_size <= inline_max)
+    return write_inline(txn, *o, offset, data);
+  if (o->inline_data)
+    return spill(txn, *o, offset, data);
+  return write_blocks(txn, *o, offset, data);
 }
 
-int ObjectData::write_inline(TxnContext& txc, Onode& o, uint64_t offset,
+int ObjectData::write_inline(ObjectTxn& txn, Onode& o, uint64_t offset,
                              const ceph::buffer::list& data)
 {
   const uint64_t end = offset + data.length();
@@ -86,36 +81,33 @@ int ObjectData::write_inline(TxnContext& txc, Onode& o, uint64_t offset,
     memory.zero();
     if (o.inline_data) {
       ceph::buffer::list old;
-      if (int r = inline_bytes(o, &old); r < 0) {
+      if (int r = inline_bytes(o, &old); r < 0)
         return r;
-      }
       copy_to(old, 0, old.length(), memory.c_str());
     }
   }
   copy_to(data, 0, data.length(), memory.c_str() + offset);
   ceph::buffer::list all;
   all.push_back(std::move(memory));
-  set_inline(txc, o, std::move(all));
+  set_inline(txn, o, std::move(all));
   return 0;
 }
 
-int ObjectData::spill(TxnContext& txc, Onode& o, uint64_t offset, const ceph::buffer::list& data)
+int ObjectData::spill(ObjectTxn& txn, Onode& o, uint64_t offset, const ceph::buffer::list& data)
 {
   ceph::buffer::list old;
   if (offset > 0 || data.length() < o.size) {
-    if (int r = inline_bytes(o, &old); r < 0) {
+    if (int r = inline_bytes(o, &old); r < 0)
       return r;
-    }
   }
-  drop_inline(txc, o);
+  drop_inline(txn, o);
   const bool apart = block_floor(offset) >= block_ceil(old.length());
   if (apart || data.length() == 0) {
     if (old.length() > 0) {
-      if (int r = write_blocks(txc, o, 0, old); r < 0) {
+      if (int r = write_blocks(txn, o, 0, old); r < 0)
         return r;
-      }
     }
-    return data.length() > 0 ? write_blocks(txc, o, offset, data) : 0;
+    return data.length() > 0 ? write_blocks(txn, o, offset, data) : 0;
   }
   ceph::buffer::list all;
   append_range(old, 0, std::min<uint64_t>(offset, old.length()), &all);
@@ -125,24 +117,22 @@ int ObjectData::spill(TxnContext& txc, Onode& o, uint64_t offset, const ceph::bu
     const uint64_t done = all.length();
     append_range(old, done, old.length() - done, &all);
   }
-  return write_blocks(txc, o, 0, all);
+  return write_blocks(txn, o, 0, all);
 }
 
-int ObjectData::write_blocks(TxnContext& txc, Onode& o, uint64_t offset,
+int ObjectData::write_blocks(ObjectTxn& txn, Onode& o, uint64_t offset,
                              const ceph::buffer::list& data)
 {
   const uint64_t end = offset + data.length();
   const BlockRange touched{block_floor(offset), block_ceil(end)};
   const BlockRange replaced{block_ceil(offset), end >= o.size ? block_ceil(end) : block_floor(end)};
-  if (int r = map.load_to_change(o, touched, replaced); r < 0) {
+  if (int r = map.load_to_change(o, touched, replaced); r < 0)
     return r;
-  }
   ceph::buffer::list blocks;
-  if (int r = merge_edges(o, offset, data, &blocks); r < 0) {
+  if (int r = merge_edges(o, offset, data, &blocks); r < 0)
     return r;
-  }
-  replace_blocks(txc, o, touched.first, std::move(blocks));
-  set_size(txc, o, std::max(o.size, end));
+  set_size(txn, o, std::max(o.size, end));
+  replace_blocks(txn, o, touched.first, std::move(blocks));
   return 0;
 }
 
@@ -160,12 +150,11 @@ int ObjectData::merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list&
     memory.zero();
     if (keeps_old) {
       ceph::buffer::list old;
-      // not worth keeping: the change frees it
+      // Not worth keeping: the change frees it.
       const int r = read_blocks(o, BlockRange{block, block + 1}, old,
                                 CEPH_OSD_OP_FLAG_FADVISE_NOCACHE);
-      if (r < 0) {
+      if (r < 0)
         return r;
-      }
       copy_to(old, 0, block_bytes, memory.c_str());
     }
     overlay(block, offset, data, memory.c_str());
@@ -173,14 +162,12 @@ int ObjectData::merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list&
     return 0;
   };
 
-  if (first == last && (partial_head || partial_tail)) {
+  if (first == last && (partial_head || partial_tail))
     return append_merged(first, partial_head || end < o.size);
-  }
   uint64_t position = offset;
   if (partial_head) {
-    if (int r = append_merged(first, true); r < 0) {
+    if (int r = append_merged(first, true); r < 0)
       return r;
-    }
     position = (first + 1) * block_bytes;
   }
   const uint64_t middle_end = partial_tail ? last * block_bytes : end;
@@ -192,158 +179,130 @@ int ObjectData::merge_edges(Onode& o, uint64_t offset, const ceph::buffer::list&
   return partial_tail ? append_merged(last, end < o.size) : 0;
 }
 
-void ObjectData::replace_blocks(TxnContext& txc, Onode& o, uint64_t first_block,
+void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
                                 ceph::buffer::list&& blocks)
 {
   const uint64_t bytes = blocks.length();
   ceph_assert(bytes % block_bytes == 0);
-  ceph_assert(txc.reserved_bytes >= bytes);
-  txc.reserved_bytes -= bytes;
+  ceph_assert(txn.reserved_bytes >= bytes);
+  txn.reserved_bytes -= bytes;
   std::vector<iovec> iov;
-  for (const auto& piece : blocks.buffers()) {
+  for (const auto& piece : blocks.buffers())
     iov.push_back(iovec{const_cast<char*>(piece.c_str()), piece.length()});
-  }
   std::vector<uint32_t> checksums;
   const std::vector<Extent> extents =
-    engine.write(txc, iov, std::any(std::move(blocks)), &checksums);
+    engine.write(txn, iov, std::any(std::move(blocks)), &checksums);
 
-  std::vector<MappedExtent> removed;
-  map.punch(o, BlockRange{first_block, first_block + bytes / block_bytes}, &removed);
-  release(txc, o, removed);
+  unmap_blocks(txn, o, BlockRange{first_block, first_block + bytes / block_bytes});
   uint32_t done = 0;
   for (const Extent& extent : extents) {
-    // a transaction that was undone may have left what it wrote there
+    // A transaction that failed may have left there what it wrote, and read again.
     cache.invalidate(extent);
     MappedExtent e;
     e.physical = extent;
     e.checksums.assign(checksums.begin() + done, checksums.begin() + done + extent.blocks);
-    map.insert(o, first_block + done, e);
+    map_blocks(txn, o, first_block + done, e);
     done += extent.blocks;
   }
   ceph_assert(done == bytes / block_bytes);
-  stats(txc, o)[PoolStats::allocated_bytes] += bytes;
-  stats(txc, o)[PoolStats::stored_bytes] += bytes;
+  stats(txn, o)[PoolStats::allocated_bytes] += bytes;
 }
 
-int ObjectData::zero_in_block(TxnContext& txc, Onode& o, uint64_t offset, uint64_t end)
+int ObjectData::zero_in_block(ObjectTxn& txn, Onode& o, uint64_t offset, uint64_t end)
 {
   end = std::min(end, o.size);
-  if (offset >= end) {
+  if (offset >= end)
     return 0;
-  }
   const uint64_t block = block_floor(offset);
-  if (map.lookup(o, BlockRange{block, block + 1}).empty()) {
+  if (map.lookup(o, BlockRange{block, block + 1}).empty())
     return 0;
-  }
-  return write_blocks(txc, o, offset, zeros(end - offset));
+  return write_blocks(txn, o, offset, zeros(end - offset));
 }
 
-int ObjectData::zero(TxnContext& txc, const OnodeRef& o, uint64_t offset, uint64_t length)
+int ObjectData::zero(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, uint64_t length)
 {
-  if (length == 0) {
+  if (length == 0)
     return 0;
-  }
-  txc.dirty(o);
+  txn.dirty(o);
   const uint64_t end = offset + length;
-  const TailWatch watch(*this, txc, *o, end);
   if (o->inline_data) {
-    if (std::max(o->size, end) <= inline_max) {
-      return write_inline(txc, *o, offset, zeros(length));
-    }
-    if (int r = spill(txc, *o, 0, ceph::buffer::list()); r < 0) {
+    if (std::max(o->size, end) <= inline_max)
+      return write_inline(txn, *o, offset, zeros(length));
+    if (int r = spill(txn, *o, 0, ceph::buffer::list()); r < 0)
       return r;
-    }
   }
   const BlockRange touched{block_floor(offset), block_ceil(end)};
   const BlockRange whole{block_ceil(offset),
                          end >= o->size ? block_ceil(end) : block_floor(end)};
-  if (int r = map.load_to_change(*o, touched, whole); r < 0) {
+  if (int r = map.load_to_change(*o, touched, whole); r < 0)
     return r;
-  }
   const uint64_t head_end = std::min(end, block_ceil(offset) * block_bytes);
-  if (int r = zero_in_block(txc, *o, offset, head_end); r < 0) {
+  if (int r = zero_in_block(txn, *o, offset, head_end); r < 0)
     return r;
-  }
-  if (!whole.empty()) {
-    std::vector<MappedExtent> removed;
-    map.punch(*o, whole, &removed);
-    release(txc, *o, removed);
-  }
+  if (!whole.empty())
+    unmap_blocks(txn, *o, whole);
   const uint64_t tail = std::max(whole.end * block_bytes, head_end);
-  if (int r = zero_in_block(txc, *o, tail, end); r < 0) {
+  if (int r = zero_in_block(txn, *o, tail, end); r < 0)
     return r;
-  }
-  set_size(txc, *o, std::max(o->size, end));
+  set_size(txn, *o, std::max(o->size, end));
   return 0;
 }
 
-int ObjectData::truncate(TxnContext& txc, const OnodeRef& o, uint64_t size)
+int ObjectData::truncate(ObjectTxn& txn, const OnodeRef& o, uint64_t size)
 {
-  if (size == o->size) {
+  if (size == o->size)
     return 0;
-  }
-  txc.dirty(o);
-  const TailWatch watch(*this, txc, *o, std::numeric_limits<uint64_t>::max());
+  txn.dirty(o);
   if (o->inline_data) {
     if (size == 0) {
-      drop_inline(txc, *o);
-      set_size(txc, *o, 0);
+      drop_inline(txn, *o);
+      set_size(txn, *o, 0);
       return 0;
     }
     if (size <= inline_max) {
       ceph::buffer::list old, resized;
-      if (int r = inline_bytes(*o, &old); r < 0) {
+      if (int r = inline_bytes(*o, &old); r < 0)
         return r;
-      }
       ceph::buffer::ptr memory(ceph::buffer::create(size));
       memory.zero();
       copy_to(old, 0, std::min(size, o->size), memory.c_str());
       resized.push_back(std::move(memory));
-      set_inline(txc, *o, std::move(resized));
+      set_inline(txn, *o, std::move(resized));
       return 0;
     }
-    if (int r = spill(txc, *o, 0, ceph::buffer::list()); r < 0) {
+    if (int r = spill(txn, *o, 0, ceph::buffer::list()); r < 0)
       return r;
-    }
   }
-  if (size < o->size) {
-    return shrink_blocks(txc, *o, size);
-  }
-  set_size(txc, *o, size);
+  if (size < o->size)
+    return shrink_blocks(txn, *o, size);
+  set_size(txn, *o, size);
   return 0;
 }
 
-int ObjectData::shrink_blocks(TxnContext& txc, Onode& o, uint64_t size)
+int ObjectData::shrink_blocks(ObjectTxn& txn, Onode& o, uint64_t size)
 {
   const BlockRange cut{block_ceil(size), block_ceil(o.size)};
-  if (int r = map.load_to_change(o, BlockRange{block_floor(size), cut.end}, cut); r < 0) {
+  if (int r = map.load_to_change(o, BlockRange{block_floor(size), cut.end}, cut); r < 0)
     return r;
-  }
   if (size > 0 && size <= shard_span_bytes) {
-    // its first shard moves into the onode's row
-    if (int r = map.load(o, BlockRange{0, 1}); r < 0) {
+    // Its first shard moves into the onode's row.
+    if (int r = map.load(o, BlockRange{0, 1}); r < 0)
       return r;
-    }
   }
-  if (int r = zero_in_block(txc, o, size, cut.first * block_bytes); r < 0) {
+  if (int r = zero_in_block(txn, o, size, cut.first * block_bytes); r < 0)
     return r;
-  }
-  std::vector<MappedExtent> removed;
-  map.punch(o, cut, &removed);
-  release(txc, o, removed);
-  set_size(txc, o, size);
+  unmap_blocks(txn, o, cut);
+  set_size(txn, o, size);
   return 0;
 }
 
-int ObjectData::remove(TxnContext& txc, const OnodeRef& o)
+int ObjectData::remove(ObjectTxn& txn, const OnodeRef& o)
 {
-  txc.dirty(o);
-  const TailWatch watch(*this, txc, *o, o->size);
-  if (o->inline_data) {
-    drop_inline(txc, *o);
-  }
+  txn.dirty(o);
+  if (o->inline_data)
+    drop_inline(txn, *o);
   if (o->inline_has_row) {
-    txc.erase(Family::data, inline_key(o->nid));
+    txn.erase(Family::data, inline_key(o->nid));
     o->inline_has_row = false;
   }
   o->inline_dirty = false;
@@ -351,13 +310,10 @@ int ObjectData::remove(TxnContext& txc, const OnodeRef& o)
                                                           shard_span_blocks)};
   // A read error of the table, which is not damage of one row, leaves shards that are not
   // loaded: their rows and blocks stay for fsck.
-  if (map.load_to_change(*o, all, all) == 0) {
-    std::vector<MappedExtent> removed;
-    map.punch(*o, all, &removed);
-    release(txc, *o, removed);
-  }
-  map.erase_rows(txc, *o);
-  set_size(txc, *o, 0);
+  if (map.load_to_change(*o, all, all) == 0)
+    unmap_blocks(txn, *o, all);
+  map.erase_rows(txn, *o);
+  set_size(txn, *o, 0);
   return 0;
 }
 

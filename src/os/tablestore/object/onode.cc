@@ -41,12 +41,10 @@ void encode_extents(const std::vector<MappedExtent>& extents, ValueWriter& out)
     out.varint(uint64_t(e.physical.blocks) << 1 | (e.shared ? 1 : 0));
     out.varint(e.physical.container);
     out.varint(e.physical.block);
-    if (e.shared) {
+    if (e.shared)
       out.varint(e.physical.block - e.map_block);
-    }
-    for (uint32_t checksum : e.checksums) {
+    for (uint32_t checksum : e.checksums)
       out.u32(checksum);
-    }
     position = e.logical_end();
   }
 }
@@ -59,23 +57,21 @@ std::vector<MappedExtent> decode_extents(ValueReader& in)
     e.logical_block = position + in.varint_up_to(shard_span_blocks - position);
     const uint64_t blocks_and_shared = in.varint();
     const uint64_t blocks = blocks_and_shared >> 1;
-    if (blocks == 0 || blocks > shard_span_blocks - e.logical_block) {
+    if (blocks == 0 || blocks > shard_span_blocks - e.logical_block)
       throw_malformed("extent reaches beyond its shard");
-    }
     e.physical.blocks = blocks;
     e.physical.container = in.varint_up_to(u32_max);
     e.physical.block = in.varint_up_to(u32_max - blocks);
     e.shared = blocks_and_shared & 1;
     if (e.shared) {
-      // A shared slot was one slot, so its name is not far.
+      // What is shared was one extent of one slot, so its name is not far.
       const uint64_t farthest = largest_slot_blocks - blocks;
       e.map_block =
         e.physical.block - in.varint_up_to(std::min<uint64_t>(e.physical.block, farthest));
     }
     e.checksums.resize(blocks);
-    for (uint32_t& checksum : e.checksums) {
+    for (uint32_t& checksum : e.checksums)
       checksum = in.u32();
-    }
     position = e.logical_end();
   }
   return extents;
@@ -86,9 +82,8 @@ void encode_bits(const std::vector<bool>& bits, ValueWriter& out)
   out.varint(bits.size());
   for (size_t i = 0; i < bits.size(); i += 8) {
     uint8_t byte = 0;
-    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j) {
+    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j)
       byte |= (bits[j] ? 1 : 0) << (j - i);
-    }
     out.u8(byte);
   }
 }
@@ -98,9 +93,8 @@ std::vector<bool> decode_bits(ValueReader& in)
   std::vector<bool> bits(in.varint_up_to(shards_max));
   for (size_t i = 0; i < bits.size(); i += 8) {
     const uint8_t byte = in.u8();
-    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j) {
+    for (size_t j = i; j < std::min(i + 8, bits.size()); ++j)
       bits[j] = byte >> (j - i) & 1;
-    }
   }
   return bits;
 }
@@ -125,19 +119,16 @@ void ExtentShard::punch(uint32_t first, uint32_t end, std::vector<MappedExtent>*
                            [first](const MappedExtent& e) { return e.logical_end() > first; });
   auto to = std::find_if(from, extents.end(),
                          [end](const MappedExtent& e) { return e.logical_block >= end; });
-  if (from == to) {
+  if (from == to)
     return;
-  }
   std::vector<MappedExtent> kept;
   for (auto e = from; e != to; ++e) {
     const uint32_t cut_first = std::max(e->logical_block, first);
     const uint32_t cut_end = std::min(e->logical_end(), end);
-    if (cut_first > e->logical_block) {
+    if (cut_first > e->logical_block)
       kept.push_back(e->slice(0, cut_first - e->logical_block));
-    }
-    if (cut_end < e->logical_end()) {
+    if (cut_end < e->logical_end())
       kept.push_back(e->slice(cut_end - e->logical_block, e->logical_end() - cut_end));
-    }
     removed->push_back(e->slice(cut_first - e->logical_block, cut_end - cut_first));
   }
   extents.insert(extents.erase(from, to), std::make_move_iterator(kept.begin()),
@@ -174,32 +165,28 @@ void ExtentShard::decode(ceph::buffer::list::const_iterator& p)
   p += in.frame_bytes();
 }
 
-void Onode::set_shard_present(uint32_t index, bool present)
+void ObjectContents::set_shard_present(uint32_t index, bool present)
 {
   if (present) {
-    if (index >= shards_present.size()) {
+    if (index >= shards_present.size())
       shards_present.resize(index + 1);
-    }
     shards_present[index] = true;
     return;
   }
-  if (index < shards_present.size()) {
+  if (index < shards_present.size())
     shards_present[index] = false;
-  }
-  while (!shards_present.empty() && !shards_present.back()) {
+  while (!shards_present.empty() && !shards_present.back())
     shards_present.pop_back();
-  }
 }
 
-std::string Onode::encode() const
+std::string ObjectContents::encode() const
 {
   ValueWriter out;
   out.varint(nid);
   out.varint(size);
   out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0));
-  if (inline_data) {
+  if (inline_data)
     out.u32(inline_checksum);
-  }
   out.signed_varint(omap_pool);
   out.varint(alloc_hint_flags);
   out.varint(expected_object_size);
@@ -212,13 +199,12 @@ std::string Onode::encode() const
     out.varint(value.length());
     out.bytes(view_of(value));
   }
-  if (embeds_shard() && has_shard(0)) {
+  if (embeds_shard() && has_shard(0))
     encode_extents(shards.at(0).extents, out);
-  }
   return out.finish(onode_version, onode_compat);
 }
 
-void Onode::decode(std::string_view row)
+void ObjectContents::decode(std::string_view row)
 {
   const ceph::buffer::ptr kept = ceph::buffer::copy(row.data(), row.size());
   ValueReader in(onode_version, view_of(kept));
@@ -236,9 +222,8 @@ void Onode::decode(std::string_view row)
   const uint64_t shards_most =
     inline_data ? 0 : (size + shard_span_bytes - 1) / shard_span_bytes;
   if (shards_present.size() > shards_most ||
-      (!shards_present.empty() && !shards_present.back())) {
+      (!shards_present.empty() && !shards_present.back()))
     throw_malformed("shards beyond the end of the object");
-  }
   attrs.clear();
   for (uint64_t left = in.varint(); left > 0; --left) {
     const std::string_view name = in.bytes(in.varint());
@@ -247,9 +232,8 @@ void Onode::decode(std::string_view row)
     attrs.emplace(name, ceph::buffer::ptr(kept, offset, value.size()));
   }
   shards.clear();
-  if (embeds_shard() && has_shard(0)) {
+  if (embeds_shard() && has_shard(0))
     shards[0].extents = decode_extents(in);
-  }
   inline_has_row = inline_data;
 }
 

@@ -26,14 +26,14 @@ inline constexpr uint32_t shard_span_blocks = shard_span_bytes / block_bytes;
 /// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
 inline constexpr uint64_t object_bytes_max = 0xffffffff;
 
-/// Where a run of an object's blocks lives. Never crosses a shard, nor a slot, and is never made
-/// of two writes: whoever reads it finds all of it in one write in flight, or all of it on the
+/// Where a run of an object's blocks lives. Never crosses a shard, nor a container slot, and is
+/// never made of two writes: a read finds all of it in one write in flight, or all of it on the
 /// disk.
 struct MappedExtent {
   uint32_t logical_block = 0;        ///< relative to the shard's start
   Extent physical;
   bool shared = false;               ///< owned together with others: see ReferenceMaps
-  uint32_t map_block = 0;           ///< where shared: names the ReferenceMap; 0 otherwise
+  uint32_t map_block = 0;            ///< where shared: names the ReferenceMap; 0 otherwise
   std::vector<uint32_t> checksums;   ///< crc32c of each block; size() == physical.blocks
 
   uint32_t logical_end() const { return logical_block + physical.blocks; }
@@ -45,9 +45,9 @@ struct MappedExtent {
 /// (zeros).
 struct ExtentShard {
   std::vector<MappedExtent> extents;
-  bool dirty = false;                ///< differs from its row (in memory only)
-  bool has_row = false;              ///< the table has, or is about to get, a row of it (in memory
-                                     ///< only)
+  // ---- in memory only
+  bool dirty = false;     ///< differs from its row
+  bool has_row = false;   ///< the table has, or is about to get, a row of it
 
   /// Unmaps [first, end), blocks relative to the shard; appends what was mapped there to
   /// `removed`.
@@ -61,48 +61,39 @@ struct ExtentShard {
   void decode(ceph::buffer::list::const_iterator& p);
 };
 
-/// One object: what its row holds, and its place in memory.
-///
-/// Guarded by its collection's lock: shared to read, unique to change. Only `shards` and
-/// `inline_cache` are filled on demand, also by readers: under `load_lock` in addition. A loaded
-/// shard stays where it is in memory.
-struct Onode {
-  ghobject_t oid;
-  std::string key;                   ///< its row in Family::object
+/// What an object is: its row, and what is in memory of its other rows. It moves from one Onode to
+/// another by a rename, and goes by a remove.
+struct ObjectContents {
   bool exists = false;
 
   // ---- in the row
   uint64_t nid = 0;
   uint64_t size = 0;
-  bool inline_data = false;          ///< the data is the row `nid` of Family::data; then no extents
-  uint32_t inline_checksum = 0;      ///< crc32c of that row, kept apart from it; set when it is
-                                     ///< written
-  bool has_omap = false;             ///< may have omap rows (keys or header)
+  /// The data is the row `nid` of Family::data; then there are no extents.
+  bool inline_data = false;
+  /// crc32c of that row, kept apart from it; set when it is written.
+  uint32_t inline_checksum = 0;
+  bool has_omap = false;   ///< may have omap rows (keys or header)
   /// Of its omap rows and of its statistics: the normalised pool at creation.
   int64_t omap_pool = 0;
   uint32_t alloc_hint_flags = 0;
   uint32_t expected_object_size = 0;
   uint32_t expected_write_size = 0;
   std::map<std::string, ceph::buffer::ptr, std::less<>> attrs;
-  std::vector<bool> shards_present; ///< which shards have a row (or are embedded); sized to the
-                                      ///< last present one
+  /// Which shards have a row (or are embedded); sized to the last present one.
+  std::vector<bool> shards_present;
 
   // ---- in memory
-  std::mutex load_lock;
-  std::map<uint32_t, ExtentShard> shards;             ///< the loaded ones
-  std::optional<ceph::buffer::list> inline_cache;   ///< the inline data, when known; always while
-                                                    ///< uncommitted
-  bool dirty = false;                               ///< in the dirty set of the transaction being
-                                                    ///< built
+  std::map<uint32_t, ExtentShard> shards;   ///< the loaded ones
+  /// The inline data, when known; always while uncommitted.
+  std::optional<ceph::buffer::list> inline_cache;
   bool inline_dirty = false;
-  bool inline_has_row = false;                      ///< the table has, or is about to get, a row of
-                                                    ///< inline data
-  std::atomic<uint32_t> transactions_in_flight{0};  ///< queued, not yet applied: such an onode
-                                                    ///< stays cached
-  TxnMark last_omap_change;                         ///< omap reads wait for it: they read the table
+  bool inline_has_row = false;   ///< the table has, or is about to get, a row of inline data
+  TxnMark last_omap_change;      ///< omap reads wait for it: they read the table
 
   bool embeds_shard() const { return size <= shard_span_bytes; }
-  bool has_shard(uint32_t index) const {
+  bool has_shard(uint32_t index) const
+  {
     return index < shards_present.size() && shards_present[index];
   }
   void set_shard_present(uint32_t index, bool present);
@@ -111,6 +102,26 @@ struct Onode {
   /// Throws ceph::buffer::error where damaged (the row ends with a crc32c). Keeps one copy of the
   /// row, of which the attributes are parts.
   void decode(std::string_view row);
+};
+
+/// An object's place in memory, for as long as it is there.
+///
+/// Guarded by its collection's lock: shared to read, unique to change. Only `shards` and
+/// `inline_cache` are filled on demand, also by readers: under `load_lock` in addition. A loaded
+/// shard stays where it is in memory.
+struct Onode : ObjectContents {
+  ghobject_t oid;
+  std::string key;   ///< its row in Family::object
+  std::mutex load_lock;
+
+  // ---- of the transaction being built
+  bool dirty = false;          ///< it writes the row
+  bool omap_changed = false;   ///< it changes the omap
+  /// Where it is in ObjectTxn::touched_onodes; of any other transaction, another onode is there.
+  uint32_t touched_position = 0;
+
+  /// That changed it, not yet applied: it stays in the cache (ObjectTxn::touch).
+  std::atomic<uint32_t> transactions_in_flight{0};
 };
 using OnodeRef = std::shared_ptr<Onode>;
 

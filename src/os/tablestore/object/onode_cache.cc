@@ -86,7 +86,7 @@ void OnodeCache::trim(Shard& shard, uint64_t bytes_max, size_t looks,
   while (shard.bytes > bytes_max && !shard.lru.empty() && looks-- > 0) {
     Entry* entry = shard.lru.back();
     OnodeRef& onode = entry->onode;
-    if (onode.use_count() > 1 || onode->transactions_in_flight > 0 || onode->dirty) {
+    if (onode.use_count() > 1 || onode->transactions_in_flight > 0) {
       shard.lru.splice(shard.lru.begin(), shard.lru, entry->position);
       continue;
     }
@@ -95,6 +95,22 @@ void OnodeCache::trim(Shard& shard, uint64_t bytes_max, size_t looks,
     dropped.push_back(std::move(onode));
     shard.entries.erase(&dropped.back()->oid);
   }
+}
+
+void OnodeCache::forget(const OnodeRef& onode)
+{
+  // One is the transaction that failed.
+  ceph_assert(onode->transactions_in_flight <= 1);
+  Shard& shard = shard_of(onode->oid);
+  std::lock_guard l{shard.mutex};
+  auto p = shard.entries.find(&onode->oid);
+  if (p == shard.entries.end())
+    return;
+  // Its name is the key; the caller's reference keeps it.
+  ceph_assert(p->second.onode == onode);
+  shard.bytes -= p->second.bytes;
+  shard.lru.erase(p->second.position);
+  shard.entries.erase(p);
 }
 
 void OnodeCache::clear()

@@ -16,8 +16,9 @@ namespace tablestore {
 /// object has at most one Onode at a time; one that does not exist (exists == false) stands for "no
 /// such object".
 ///
-/// An onode stays while somebody holds a reference or a transaction that changed it is not yet
-/// applied; of the others the least recently used go first when the budget is exceeded.
+/// An onode stays while somebody holds a reference, as a transaction that changed it does until it
+/// is applied (ObjectTxn::touch); of the others the least recently used go first when the budget is
+/// exceeded.
 ///
 /// Thread-safe: sharded by the object's hash, one mutex a shard. The contents of an onode are not
 /// guarded here.
@@ -32,6 +33,10 @@ class OnodeCache {
   /// Tells its size anew, after it was loaded or changed; the caller holds its collection's lock.
   void update_size(const OnodeRef& onode);
 
+  /// Drops an onode that a failed transaction has changed, so that it is loaded anew from its row.
+  /// The caller holds its collection's lock, unique; what other transactions changed there is
+  /// applied. A reader that waits without that lock may still hold a reference: it asks again.
+  void forget(const OnodeRef& onode);
   /// Drops all that can be dropped.
   void clear();
   void resize(uint64_t bytes_max);

@@ -18,30 +18,27 @@ ReadHelpers::~ReadHelpers()
     stopping = true;
   }
   wanted.notify_all();
-  for (std::thread& thread : threads) {
+  for (std::thread& thread : threads)
     thread.join();
-  }
 }
 
 void ReadHelpers::run(size_t count, const std::function<void(size_t)>& f)
 {
   if (count <= 1) {
-    if (count == 1) {
+    if (count == 1)
       f(0);
-    }
     return;
   }
   auto job = std::make_shared<Job>();
   job->f = &f;
   job->count = count;
   std::unique_lock l{mutex};
-  while (threads.size() < std::min<size_t>(threads_max, count - 1)) {
+  while (threads.size() < std::min<size_t>(threads_max, count - 1))
     threads.push_back(make_named_thread("tstore_read", &ReadHelpers::work, this));
-  }
   jobs.push_back(job);
   wanted.notify_all();
   take_part(*job, l);
-  // helpers may still be at what they have begun
+  // Helpers may still be at what they have begun.
   job->finished.wait(l, [&job] { return job->running == 0; });
   std::erase(jobs, job);
 }
@@ -54,9 +51,8 @@ void ReadHelpers::take_part(Job& job, std::unique_lock<std::mutex>& l)
     l.unlock();
     (*job.f)(mine);
     l.lock();
-    if (--job.running == 0 && job.next == job.count) {
+    if (--job.running == 0 && job.next == job.count)
       job.finished.notify_all();
-    }
   }
 }
 
@@ -65,9 +61,8 @@ void ReadHelpers::work()
   std::unique_lock l{mutex};
   while (true) {
     wanted.wait(l, [this] { return stopping || !jobs.empty(); });
-    if (jobs.empty()) {
+    if (jobs.empty())
       return;
-    }
     const std::shared_ptr<Job> job = jobs.front();
     if (job->next == job->count) {
       jobs.pop_front();

@@ -33,14 +33,12 @@ constexpr size_t trim_all_at = 65536;   // some 20 MB
 void ReferenceMap::split_at(uint32_t block)
 {
   auto p = runs.upper_bound(block);
-  if (p == runs.begin()) {
+  if (p == runs.begin())
     return;
-  }
   --p;
   const uint32_t end = p->first + p->second.blocks;
-  if (p->first == block || end <= block) {
+  if (p->first == block || end <= block)
     return;
-  }
   runs.emplace_hint(std::next(p), block, Run{end - block, p->second.references});
   p->second.blocks = block - p->first;
 }
@@ -48,16 +46,14 @@ void ReferenceMap::split_at(uint32_t block)
 bool ReferenceMap::covered(uint32_t block, uint32_t blocks, uint32_t references_min) const
 {
   auto p = runs.upper_bound(block);
-  if (p == runs.begin()) {
+  if (p == runs.begin())
     return false;
-  }
   --p;
   const uint32_t end = block + blocks;
   for (; block < end; ++p) {
     if (p == runs.end() || p->first > block || p->first + p->second.blocks <= block ||
-        p->second.references < references_min) {
+        p->second.references < references_min)
       return false;
-    }
     block = p->first + p->second.blocks;
   }
   return true;
@@ -79,28 +75,24 @@ void ReferenceMap::merge_neighbours()
 
 bool ReferenceMap::add_reference(uint32_t block, uint32_t blocks)
 {
-  if (!covered(block, blocks, 1)) {
+  if (!covered(block, blocks, 1))
     return false;
-  }
   split_at(block);
   split_at(block + blocks);
-  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p)
     ++p->second.references;
-  }
   merge_neighbours();
   return true;
 }
 
 bool ReferenceMap::drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed)
 {
-  if (!covered(block, blocks, 1)) {
+  if (!covered(block, blocks, 1))
     return false;
-  }
   split_at(block);
   split_at(block + blocks);
-  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p) {
+  for (auto p = runs.find(block); p != runs.end() && p->first < block + blocks; ++p)
     --p->second.references;
-  }
   take_free(freed);
   merge_neighbours();
   return true;
@@ -110,9 +102,8 @@ void ReferenceMap::take_free(std::vector<Extent>* freed)
 {
   const bool in_use = std::any_of(runs.begin(), runs.end(),
                                   [](const auto& r) { return r.second.references > 0; });
-  if (in_use) {
+  if (in_use)
     split_at(first_block + 1);
-  }
   for (auto p = runs.begin(); p != runs.end();) {
     if (p->second.references > 0 || (in_use && p->first == first_block)) {
       ++p;
@@ -131,9 +122,8 @@ void ReferenceMap::take_free(std::vector<Extent>* freed)
 std::vector<Extent> ReferenceMap::owned() const
 {
   std::vector<Extent> extents;
-  for (const auto& [block, run] : runs) {
+  for (const auto& [block, run] : runs)
     extents.push_back(Extent{container, block, run.blocks});
-  }
   return extents;
 }
 
@@ -162,18 +152,15 @@ void ReferenceMap::decode(std::string_view row)
     Run run;
     run.blocks = in.varint_up_to(end - position);
     run.references = in.varint_up_to(u32_max);
-    if (run.blocks == 0) {
+    if (run.blocks == 0)
       throw_malformed("empty run of a reference map");
-    }
-    if (run.references == 0 && (position != first_block || run.blocks != 1)) {
+    if (run.references == 0 && (position != first_block || run.blocks != 1))
       throw_malformed("blocks of a reference map without references");
-    }
     runs.emplace(position, run);
     position += run.blocks;
   }
-  if (runs.empty() || runs.begin()->first != first_block) {
+  if (runs.empty() || runs.begin()->first != first_block)
     throw_malformed("reference map without its first block");
-  }
 }
 
 ReferenceMaps::ReferenceMaps(CephContext* cct, Engine& engine) : cct(cct), engine(engine) {}
@@ -232,20 +219,19 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
   return maps.try_emplace(name, map).first->second;
 }
 
-int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
+int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
 {
   ceph_assert(part.container == e.physical.container && part.block >= e.physical.block &&
               part.end() <= e.physical.end());
   ReferenceMapRef map;
   if (e.shared) {
     map = load(e.physical.container, e.map_block);
-    if (!map) {
+    if (!map)
       return -EIO;
-    }
-    txc.dirty(map);
+    txn.dirty(map);
   } else {
     map = create(e.physical);
-    txc.dirty(map);
+    txn.dirty(map);
     map->runs.emplace(e.physical.block, ReferenceMap::Run{e.physical.blocks, 1});
     e.shared = true;
     e.map_block = e.physical.block;
@@ -259,13 +245,12 @@ int ReferenceMaps::share(TxnContext& txc, MappedExtent& e, const Extent& part)
   return 0;
 }
 
-int ReferenceMaps::release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed)
+int ReferenceMaps::release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed)
 {
   ReferenceMapRef map = load(e.physical.container, e.map_block);
-  if (!map) {
+  if (!map)
     return -EIO;
-  }
-  txc.dirty(map);
+  txn.dirty(map);
   std::vector<Extent> lost;
   if (!map->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
     derr << "the reference map at container " << map->container << " block " << map->first_block
@@ -274,21 +259,30 @@ int ReferenceMaps::release(TxnContext& txc, const MappedExtent& e, std::vector<E
     return -EIO;
   }
   for (const Extent& extent : lost) {
-    txc.free(extent);
+    txn.free(extent);
     freed->push_back(extent);
   }
   return 0;
 }
 
-void ReferenceMaps::write_out(TxnContext& txc, ReferenceMap& map)
+void ReferenceMaps::write_out(Txn& txn, ReferenceMap& map)
 {
   const std::string key = reference_map_key(map.container, map.first_block);
-  if (map.runs.empty()) {
-    txc.erase(Family::super, key);
-  } else {
-    txc.put(Family::super, key, map.encode());
-  }
+  if (map.runs.empty())
+    txn.erase(Family::super, key);
+  else
+    txn.put(Family::super, key, map.encode());
   map.dirty = false;
+}
+
+void ReferenceMaps::forget(const ReferenceMapRef& map)
+{
+  // One is the transaction that failed.
+  ceph_assert(map->transactions_in_flight <= 1);
+  std::lock_guard l{mutex};
+  auto p = maps.find(name_of(map->container, map->first_block));
+  if (p != maps.end() && p->second == map)
+    maps.erase(p);
 }
 
 void ReferenceMaps::trim()
@@ -299,9 +293,8 @@ void ReferenceMaps::trim()
 
 void ReferenceMaps::make_room_locked()
 {
-  if (maps.size() >= trim_at) {
+  if (maps.size() >= trim_at)
     trim_locked(maps.size() >= trim_all_at);
-  }
 }
 
 void ReferenceMaps::trim_locked(bool all)

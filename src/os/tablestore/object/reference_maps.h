@@ -12,7 +12,7 @@
 #include "common/ceph_mutex.h"
 #include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
-#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/object/object_txn.h"
 
 namespace tablestore {
 
@@ -34,7 +34,7 @@ struct ReferenceMap {
   std::map<uint32_t, Run> runs;            ///< by block in the container; never overlap
   bool dirty = false;
   std::atomic<uint32_t> transactions_in_flight{0};
-  bool used = false;                       ///< since the last trimming; ReferenceMaps's
+  bool used = false;                       ///< since the last trimming: ReferenceMaps'
 
   /// Adds one reference to each block of [block, +blocks); false where one of them is in no run.
   bool add_reference(uint32_t block, uint32_t blocks);
@@ -55,32 +55,35 @@ struct ReferenceMap {
   void merge_neighbours();
   void take_free(std::vector<Extent>* freed);
 };
-using ReferenceMapRef = std::shared_ptr<ReferenceMap>;
 
-/// All reference maps that are in memory. A slot is only ever shared among objects of one collection
-/// (clones keep the hash), so a ReferenceMap is guarded by that collection's lock; the map here by a
-/// mutex of its own.
+/// All reference maps that are in memory. Blocks are only ever shared among objects of one
+/// collection (clones keep the hash), so a ReferenceMap is guarded by that collection's lock; the
+/// table of them here by a mutex of its own.
 ///
-/// One that a transaction in flight has changed stays in memory until that is applied, so that what
-/// is here is never older than the table.
+/// One that a transaction has changed stays in memory until that is applied (ObjectTxn::dirty): its
+/// row is older until then.
 class ReferenceMaps {
  public:
   ReferenceMaps(CephContext* cct, Engine& engine);
   /// One more owner for `part` of `e`. Where `e` was not shared: all of it becomes so, `part` with
   /// two references; sets e.shared and e.map_block, which the new owner's extent must take over.
   /// -EIO where the row is damaged.
-  int share(TxnContext& txc, MappedExtent& e, const Extent& part);
+  int share(ObjectTxn& txn, MappedExtent& e, const Extent& part);
   /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
   /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
-  int release(TxnContext& txc, const MappedExtent& e, std::vector<Extent>* freed);
+  int release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed);
   /// The row of a dirty map.
-  void write_out(TxnContext& txc, ReferenceMap& map);
+  void write_out(Txn& txn, ReferenceMap& map);
+  /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row.
+  /// What other transactions changed there is applied.
+  void forget(const ReferenceMapRef& map);
   /// Drops maps that no transaction in flight pins.
   void trim();
   uint64_t count() const;
 
  private:
-  static uint64_t name_of(uint32_t container, uint32_t first_block) {
+  static uint64_t name_of(uint32_t container, uint32_t first_block)
+  {
     return uint64_t(container) << 32 | first_block;
   }
   /// Null where it cannot be read, after a log line.

@@ -2,29 +2,23 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "include/buffer.h"
 #include "os/tablestore/engine/engine.h"
-#include "os/tablestore/object/onode.h"
-#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/object/object_txn.h"
 
 namespace tablestore {
 
 /// The omap changes of one transaction: rows under the prefix of the object's omap.
 ///
-/// Changes are blind: they never read. Only a clone reads the source's rows; it waits for what
-/// earlier transactions changed there, and what this transaction changed itself, which the table
-/// does not show yet, is replayed on the copy. That is why changes are kept where the transaction
-/// contains a clone.
+/// Changes never read. Only a clone reads the source's rows: it waits until what earlier
+/// transactions changed there is in the table, and lays this transaction's own rows over that.
 ///
 /// One per transaction, in the thread that builds it, under the collection locks.
 class OmapWriter {
  public:
-  OmapWriter(Engine& engine, TxnContext& txc, bool keep_changes);
+  OmapWriter(Engine& engine, ObjectTxn& txn) : engine(engine), txn(txn) {}
 
   /// As Transaction encodes a map<string, bufferlist> and a set<string>. Throws
   /// ceph::buffer::error.
@@ -37,37 +31,21 @@ class OmapWriter {
   void clear(const OnodeRef& o);
   /// `to` has no omap. EIO where the source's rows cannot be read.
   Status clone(const OnodeRef& from, const OnodeRef& to);
-  /// `to` took over the rows of `from` (rename).
+  /// `to` took over the rows of another object (rename).
   void moved(const OnodeRef& to);
 
-  /// Tells readers which transaction to wait for.
+  /// Tells readers of the objects whose omap was changed which transaction to wait for. Before
+  /// that is submitted.
   void mark_changed(const TxnMark& mark);
 
  private:
-  enum class Kind { put, erase, erase_range, copy_rows };
-  /// Of the rows under a prefix; keys without it.
-  struct Change {
-    Kind kind;
-    std::string_view key;     ///< erase_range: the first; copy_rows: the prefix to copy from
-    std::string_view value;   ///< erase_range: the end
-  };
-  struct KeptChange {
-    explicit KeptChange(const Change& c) : kind(c.kind), key(c.key), value(c.value) {}
-    Change view() const { return {kind, key, value}; }
-    Kind kind;
-    std::string key;
-    std::string value;
-  };
-  void change(const OnodeRef& o, const std::string& prefix, const Change& c);
-  Status apply(const std::string& prefix, const Change& c);
-  Status copy_rows(const std::string& from_prefix, const std::string& to_prefix);
+  /// Before rows of the object's omap are changed.
+  void change(const OnodeRef& o);
+  /// It has rows now.
+  void set_has_omap(const OnodeRef& o);
 
   Engine& engine;
-  TxnContext& txc;
-  const bool keep_changes;
-  std::map<std::string, std::vector<KeptChange>> changes;  ///< by prefix
-  std::string row_key;    ///< apply()'s, for its memory
-  std::vector<OnodeRef> changed;
+  ObjectTxn& txn;
 };
 
 }  // namespace tablestore

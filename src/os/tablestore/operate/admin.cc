@@ -5,20 +5,26 @@
 #include "common/Formatter.h"
 #include "common/cmdparse.h"
 #include "common/debug.h"
-#include "os/tablestore/TableStore.h"
-#include "os/tablestore/home/perf.h"
-#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/collection/collections.h"
+#include "os/tablestore/object/objects.h"
+#include "os/tablestore/operate/statistics.h"
 
-#define dout_context store.cct
+#define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
 #undef dout_prefix
 #define dout_prefix *_dout << "tablestore.admin "
 
 namespace tablestore {
 
-AdminCommands::AdminCommands(TableStore& store) : store(store)
+AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& collections,
+                             Objects& objects, Statistics& statistics)
+  : cct(cct),
+    engine(engine),
+    collections(collections),
+    objects(objects),
+    statistics(statistics)
 {
-  AdminSocket* socket = store.cct->get_admin_socket();
+  AdminSocket* socket = cct->get_admin_socket();
   if (!socket)
     return;
   int r = socket->register_command(
@@ -36,7 +42,7 @@ AdminCommands::AdminCommands(TableStore& store) : store(store)
 
 AdminCommands::~AdminCommands()
 {
-  if (AdminSocket* socket = store.cct->get_admin_socket())
+  if (AdminSocket* socket = cct->get_admin_socket())
     socket->unregister_commands(this);
 }
 
@@ -45,11 +51,11 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
                         ceph::buffer::list&)
 {
   if (command == "tablestore stats") {
-    dump_statistics(f);
+    statistics.dump(f);
     return 0;
   }
   if (command == "tablestore checkpoint") {
-    Status s = store.engine->checkpoint();
+    Status s = engine.checkpoint();
     errss << s.what();
     return -s.code();
   }
@@ -62,28 +68,6 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
   return -ENOSYS;
 }
 
-void AdminCommands::dump_statistics(ceph::Formatter* f)
-{
-  store.refresh_perf_counters();
-  f->open_object_section("tablestore");
-  store.get_db_statistics(f);
-  f->open_object_section("caches");
-  store.dump_cache_stats(f);
-  f->close_section();
-  f->open_array_section("pools");
-  for (const auto& [pool, stats] : store.pools->all()) {
-    f->open_object_section("pool");
-    f->dump_int("pool", pool);
-    f->dump_int("objects", stats[PoolStats::objects]);
-    f->dump_int("stored_bytes", stats[PoolStats::stored_bytes]);
-    f->dump_int("allocated_bytes", stats[PoolStats::allocated_bytes]);
-    f->dump_int("inline_bytes", stats[PoolStats::inline_bytes]);
-    f->close_section();
-  }
-  f->close_section();
-  f->close_section();
-}
-
 int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
                                std::ostream& errss)
 {
@@ -92,19 +76,13 @@ int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
     errss << "not the name of an object: " << name;
     return -EINVAL;
   }
-  std::vector<coll_t> cids;
-  store.list_collections(cids);
-  for (const coll_t& cid : cids) {
-    auto handle = store.open_collection(cid);
-    if (!handle)
-      continue;
-    auto* c = static_cast<Collection*>(handle.get());
+  for (const CollectionRef& c : collections.all()) {
     {
       std::shared_lock l{c->lock};
       if (!c->contains(oid))
         continue;
     }
-    if (store.dump_onode(handle, oid, "onode", f) == 0)
+    if (objects.dump(*c, oid, "onode", f) == 0)
       return 0;
   }
   errss << "no such object";

@@ -4,27 +4,33 @@
 
 #include "common/admin_socket.h"
 
-class TableStore;
-
 namespace tablestore {
 
-/// Commands of the admin socket, for as long as the store is mounted:
-/// `ceph daemon osd.N tablestore ...`.
+class Collections;
+class Engine;
+class Objects;
+class Statistics;
+
+/// Commands of the admin socket, for as long as this lives: `ceph daemon osd.N tablestore ...`.
 ///
 /// Where several stores are mounted in one process, the first has them.
 class AdminCommands : public AdminSocketHook {
  public:
-  explicit AdminCommands(TableStore& store);
+  AdminCommands(CephContext* cct, Engine& engine, Collections& collections, Objects& objects,
+                Statistics& statistics);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& cmdmap, const ceph::buffer::list& inbl,
            ceph::Formatter* f, std::ostream& errss, ceph::buffer::list& out) override;
 
  private:
-  void dump_statistics(ceph::Formatter* f);
   int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
 
-  TableStore& store;
+  CephContext* const cct;
+  Engine& engine;
+  Collections& collections;
+  Objects& objects;
+  Statistics& statistics;
 };
 
 }  // namespace tablestore

@@ -49,14 +49,14 @@ Status PoolTotals::load(Engine& engine)
   return it->status();
 }
 
-void PoolTotals::queue(TxnContext& txc)
+void PoolTotals::queue(Txn& txn, const std::map<int64_t, PoolStats>& deltas)
 {
   std::lock_guard l{mutex};
-  for (const auto& [pool, deltas] : txc.pool_deltas) {
-    if (deltas.values == PoolStats{}.values)
+  for (const auto& [pool, delta] : deltas) {
+    if (delta.values == PoolStats{}.values)
       continue;
-    txc.add(pool_stats_key(pool), deltas.values);
-    add(deltas, &totals[pool]);
+    txn.add(pool_stats_key(pool), delta.values);
+    add(delta, &totals[pool]);
   }
 }
 

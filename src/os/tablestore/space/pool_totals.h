@@ -7,7 +7,7 @@
 
 #include "common/ceph_mutex.h"
 #include "os/tablestore/engine/engine.h"
-#include "os/tablestore/txn/txn_context.h"
+#include "os/tablestore/space/pool_stats.h"
 
 namespace tablestore {
 
@@ -16,8 +16,8 @@ namespace tablestore {
 class PoolTotals {
  public:
   Status load(Engine& engine);
-  /// Adds the transaction's deltas here, and to its rows.
-  void queue(TxnContext& txc);
+  /// Adds a transaction's deltas here, and to its rows.
+  void queue(Txn& txn, const std::map<int64_t, PoolStats>& deltas);
   /// Zeros for a pool without objects.
   PoolStats get(int64_t pool) const;
   PoolStats sum() const;

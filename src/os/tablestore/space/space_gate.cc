@@ -48,7 +48,7 @@ ceph::timespan SpaceGate::delay(uint64_t bytes)
   return next_write_at - now;
 }
 
-Status SpaceGate::reserve(uint64_t bytes, ceph::timespan* waited)
+Status SpaceGate::admit(uint64_t bytes, ceph::timespan* waited)
 {
   *waited = ceph::timespan::zero();
   if (!waits)

@@ -17,11 +17,12 @@ namespace tablestore {
 class SpaceGate {
  public:
   /// `waits` = false: ENOSPC at once, and nobody is slowed down.
-  SpaceGate(Engine& engine, uint64_t reserve_bytes, bool waits = true);
+  SpaceGate(Engine& engine, uint64_t reserve_bytes, bool waits);
 
-  /// Engine::reserve(), after waiting where space is short. ENOSPC only when nothing that is in
-  /// flight gives space back within `patience`. `*waited`: how long it slowed the caller down.
-  Status reserve(uint64_t bytes, ceph::timespan* waited);
+  /// Lets a transaction in that may take `bytes`: Engine::reserve() has promised them, after
+  /// waiting where space is short. ENOSPC only when nothing that is in flight gives space back
+  /// within `patience`. `*waited`: how long it slowed the caller down.
+  Status admit(uint64_t bytes, ceph::timespan* waited);
 
   uint64_t reserve_bytes() const { return reserve_max_bytes; }
 

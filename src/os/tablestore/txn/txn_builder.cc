@@ -5,13 +5,14 @@
 #include "common/debug.h"
 #include "common/errno.h"
 #include "common/Formatter.h"
-#include "os/tablestore/TableStore.h"
-#include "os/tablestore/rows/keys.h"
+#include "os/tablestore/collection/collections.h"
 #include "os/tablestore/object/object_data.h"
-#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/object/objects.h"
+#include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/space/pool_totals.h"
 
-#define dout_context store.cct
+#define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
 #undef dout_prefix
 #define dout_prefix *_dout << "tablestore.txn "
@@ -64,9 +65,8 @@ ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
 
 }  // namespace
 
-TxnBuilder::TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
-                       const std::vector<CollectionRef>& locked)
-  : store(store), txc(txc), locked(locked), omap_writer(*store.engine, txc, scan.clones)
+TxnBuilder::TxnBuilder(const TxnParts& parts, TxnContext& txc)
+  : parts(parts), cct(parts.cct), txc(txc), omap_writer(parts.engine, txc)
 {
 }
 
@@ -75,14 +75,14 @@ int TxnBuilder::add(Transaction& t, Transaction::iterator& i)
   Operands at{i, {}, {}};
   at.collections.resize(i.colls.size());
   for (size_t j = 0; j < i.colls.size(); ++j)
-    at.collections[j] = store.get_collection(i.colls[j]);
+    at.collections[j] = parts.collections.find(i.colls[j]);
   at.objects.resize(i.objects.size());
 
   for (int position = 0; i.have_op(); ++position) {
     const Transaction::Op& op = *i.decode_op();
     int r;
     try {
-      r = apply(at, op);
+      r = execute(at, op);
     } catch (const ceph::buffer::error& e) {
       derr << "an operation cannot be decoded: " << e.what() << dendl;
       r = -EINVAL;
@@ -104,15 +104,14 @@ int TxnBuilder::object_at(Operands& at, uint32_t index, Collection& c, OnodeRef*
       derr << oid << " is not part of " << c.cid << " with " << c.node.bits << " bits" << dendl;
       return -EINVAL;
     }
-    if (int r = store.load_onode(c, oid, &o); r < 0)
+    if (int r = parts.objects.load(c, oid, &o); r < 0)
       return r;
   }
-  keep_for_undo(o);
   *out = o;
   return 0;
 }
 
-int TxnBuilder::apply(Operands& at, const Transaction::Op& op)
+int TxnBuilder::execute(Operands& at, const Transaction::Op& op)
 {
   switch (op.op) {
   case Transaction::OP_NOP:
@@ -123,7 +122,7 @@ int TxnBuilder::apply(Operands& at, const Transaction::Op& op)
   case Transaction::OP_MERGE_COLLECTION:
   case Transaction::OP_COLL_SET_BITS:
   case Transaction::OP_COLL_HINT:
-    return apply_to_collection(at, op);
+    return execute_on_collection(at, op);
   case Transaction::OP_COLL_SETATTR:
   case Transaction::OP_COLL_RMATTR:
   case Transaction::OP_COLL_SETATTRS:
@@ -146,11 +145,11 @@ int TxnBuilder::apply(Operands& at, const Transaction::Op& op)
     return r;
   if (!o->exists && !creates_object(op.op))
     return -ENOENT;
-  return apply_to_object(at, op, *c, o);
+  return execute_on_object(at, op, *c, o);
 }
 
-int TxnBuilder::apply_to_object(Operands& at, const Transaction::Op& op, Collection& c,
-                                const OnodeRef& o)
+int TxnBuilder::execute_on_object(Operands& at, const Transaction::Op& op, Collection& c,
+                                  const OnodeRef& o)
 {
   auto& i = at.i;
   switch (op.op) {
@@ -206,13 +205,13 @@ int TxnBuilder::apply_to_object(Operands& at, const Transaction::Op& op, Collect
   case Transaction::OP_CLONERANGE2:
   case Transaction::OP_COLL_MOVE_RENAME:
   case Transaction::OP_TRY_RENAME:
-    return apply_to_two_objects(at, op, c, o);
+    return execute_on_two_objects(at, op, c, o);
   }
-  return apply_to_omap(at, op, o);
+  return execute_on_omap(at, op, o);
 }
 
-int TxnBuilder::apply_to_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
-                                     const OnodeRef& o)
+int TxnBuilder::execute_on_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
+                                       const OnodeRef& o)
 {
   // TRY_RENAME leaves dest_cid at 0: both are in op.cid.
   if (op.op == Transaction::OP_COLL_MOVE_RENAME && op.dest_cid != op.cid) {
@@ -232,7 +231,7 @@ int TxnBuilder::apply_to_two_objects(Operands& at, const Transaction::Op& op, Co
   }
 }
 
-int TxnBuilder::apply_to_omap(Operands& at, const Transaction::Op& op, const OnodeRef& o)
+int TxnBuilder::execute_on_omap(Operands& at, const Transaction::Op& op, const OnodeRef& o)
 {
   auto& i = at.i;
   switch (op.op) {
@@ -274,21 +273,21 @@ int TxnBuilder::apply_to_omap(Operands& at, const Transaction::Op& op, const Ono
 
 void TxnBuilder::finish()
 {
-  for (auto& o : txc.dirty_onodes) {
+  for (auto& o : txc.touched_onodes) {
+    if (!o->dirty)
+      continue;
     if (o->exists) {
-      store.data->write_out(txc, o);
+      parts.data.write_out(txc, o);
       txc.put(Family::object, o->key, o->encode());
     } else {
       txc.erase(Family::object, o->key);
     }
     o->dirty = false;
-    store.onodes->update_size(o);
+    parts.onodes.update_size(o);
   }
-  for (auto& slot : txc.dirty_reference_maps) {
-    store.reference_maps->write_out(txc, *slot);
-    slot->dirty = false;
-  }
-  store.pools->queue(txc);
+  for (auto& map : txc.dirty_reference_maps)
+    parts.reference_maps.write_out(txc, *map);
+  parts.pools.queue(txc, txc.pool_deltas);
 }
 
 void TxnBuilder::report_failure(Transaction& t, const Transaction::Op& op, int position, int r)

@@ -2,16 +2,13 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <set>
 #include <vector>
 
 #include "os/Transaction.h"
 #include "os/tablestore/collection/collection.h"
 #include "os/tablestore/omap/omap_writer.h"
 #include "os/tablestore/txn/txn_context.h"
-#include "os/tablestore/txn/txn_scan.h"
-
-class TableStore;
+#include "os/tablestore/txn/txn_parts.h"
 
 namespace tablestore {
 
@@ -19,13 +16,12 @@ namespace tablestore {
 /// objects in memory at once, so that the next read sees it, and at the end makes one row of each
 /// that changed.
 ///
-/// Lives on the stack of queue_transactions(), under the unique locks of all collections named.
+/// Lives on the stack of TxnQueue, under the unique locks of all collections named.
 class TxnBuilder {
  public:
-  TxnBuilder(TableStore& store, TxnContext& txc, const TxnScan& scan,
-             const std::vector<CollectionRef>& locked);
+  TxnBuilder(const TxnParts& parts, TxnContext& txc);
 
-  /// Applies all operations of `t`, which `i` is at the beginning of. 0, or the error of one that
+  /// Executes all operations of `t`, which `i` is at the beginning of. 0, or the error of one that
   /// must not fail, which is in the log with a dump.
   int add(ceph::os::Transaction& t, ceph::os::Transaction::iterator& i);
   /// The rows. After it the transaction can be submitted.
@@ -43,16 +39,17 @@ class TxnBuilder {
   };
 
   // ---- dispatch (txn_builder.cc)
-  int apply(Operands& at, const Transaction::Op& op);
-  int apply_to_object(Operands& at, const Transaction::Op& op, Collection& c, const OnodeRef& o);
-  int apply_to_omap(Operands& at, const Transaction::Op& op, const OnodeRef& o);
-  int apply_to_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
-                           const OnodeRef& o);
+  int execute(Operands& at, const Transaction::Op& op);
+  int execute_on_object(Operands& at, const Transaction::Op& op, Collection& c,
+                        const OnodeRef& o);
+  int execute_on_omap(Operands& at, const Transaction::Op& op, const OnodeRef& o);
+  int execute_on_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
+                             const OnodeRef& o);
   int object_at(Operands& at, uint32_t index, Collection& c, OnodeRef* out);
   void report_failure(Transaction& t, const Transaction::Op& op, int position, int r);
 
   // ---- collections (txn_builder_collections.cc)
-  int apply_to_collection(Operands& at, const Transaction::Op& op);
+  int execute_on_collection(Operands& at, const Transaction::Op& op);
   int make_collection(const coll_t& cid, unsigned bits, CollectionRef* c);
   int remove_collection(CollectionRef* c);
   int split_collection(Collection& parent, Collection& child, unsigned bits);
@@ -75,14 +72,11 @@ class TxnBuilder {
                   uint64_t length, uint64_t to_offset);
   int rename(const OnodeRef& from, const OnodeRef& to);
   int set_alloc_hint(const OnodeRef& o, const Transaction::Op& op);
-  /// Before an object is changed.
-  void keep_for_undo(const OnodeRef& o);
 
-  TableStore& store;
+  const TxnParts& parts;
+  CephContext* const cct;
   TxnContext& txc;
-  const std::vector<CollectionRef>& locked;
   OmapWriter omap_writer;
-  std::set<const Onode*> kept_for_undo;
 };
 
 }  // namespace tablestore

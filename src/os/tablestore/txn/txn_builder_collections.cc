@@ -3,10 +3,11 @@
 #include "os/tablestore/txn/txn_builder.h"
 
 #include "common/debug.h"
-#include "os/tablestore/TableStore.h"
+#include "os/tablestore/collection/collections.h"
+#include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/rows/keys.h"
 
-#define dout_context store.cct
+#define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
 #undef dout_prefix
 #define dout_prefix *_dout << "tablestore.txn "
@@ -17,7 +18,7 @@ namespace tablestore {
 // bits. So split and merge are changes of one or two rows. They are barriers: what was queued
 // through one handle before precedes what is queued through the other after.
 
-int TxnBuilder::apply_to_collection(Operands& at, const Transaction::Op& op)
+int TxnBuilder::execute_on_collection(Operands& at, const Transaction::Op& op)
 {
   CollectionRef& c = at.collections[op.cid];
   const coll_t& cid = at.i.colls[op.cid];
@@ -61,22 +62,13 @@ int TxnBuilder::make_collection(const coll_t& cid, unsigned bits, CollectionRef*
 {
   if (*c)
     return -EEXIST;
-  std::unique_lock l{store.coll_lock};
-  auto p = store.new_coll_map.find(cid);
-  if (p == store.new_coll_map.end()) {
+  *c = parts.collections.adopt(cid);
+  if (!*c) {
     derr << cid << " is made without a create_new_collection() before" << dendl;
     return -EINVAL;
   }
-  *c = p->second;
-  store.new_coll_map.erase(p);
-  store.coll_map[cid] = *c;
   (*c)->node.bits = bits;
   put_collection_row(**c);
-  txc.on_undo([this, made = *c] {
-    std::unique_lock l{store.coll_lock};
-    store.coll_map.erase(made->cid);
-    store.new_coll_map[made->cid] = made;
-  });
   return 0;
 }
 
@@ -90,17 +82,8 @@ int TxnBuilder::remove_collection(CollectionRef* c)
 
 void TxnBuilder::drop_collection(CollectionRef* c)
 {
-  {
-    std::unique_lock l{store.coll_lock};
-    store.coll_map.erase((*c)->cid);
-  }
-  (*c)->exists = false;
+  parts.collections.drop(**c);
   txc.erase(Family::super, collection_key((*c)->cid));
-  txc.on_undo([this, dropped = *c] {
-    std::unique_lock l{store.coll_lock};
-    dropped->exists = true;
-    store.coll_map[dropped->cid] = dropped;
-  });
   c->reset();
 }
 
@@ -111,7 +94,7 @@ int TxnBuilder::check_empty(Collection& c)
   const auto within = [&](const std::string& key) {
     return (key >= temp_low && key < temp_end) || (key >= low && key < end);
   };
-  for (const auto& o : txc.dirty_onodes) {
+  for (const auto& o : txc.touched_onodes) {
     if (o->exists && within(o->key)) {
       derr << c.cid << " is not empty: " << o->oid << dendl;
       return -ENOTEMPTY;
@@ -120,11 +103,11 @@ int TxnBuilder::check_empty(Collection& c)
   // From here on the table shows all but this transaction's own changes, which are in memory.
   c.last_change.wait_applied();
   for (const auto& [first, last] : {std::pair(temp_low, temp_end), std::pair(low, end)}) {
-    auto it = store.engine->iterate(Family::object, first, last);
+    auto it = parts.engine.iterate(Family::object, first, last);
     for (it->seek(first); it->valid(); it->next()) {
       ghobject_t oid;
       const bool known = decode_onode_key(it->key(), &oid);
-      const OnodeRef o = known ? store.onodes->get(oid) : nullptr;
+      const OnodeRef o = known ? parts.onodes.get(oid) : nullptr;
       if (o && !o->exists)
         continue;
       derr << c.cid << " is not empty: " << oid << dendl;
@@ -140,7 +123,6 @@ int TxnBuilder::check_empty(Collection& c)
 
 int TxnBuilder::set_bits(Collection& c, unsigned bits)
 {
-  txc.on_undo([c = CollectionRef(&c), old = c.node.bits] { c->node.bits = old; });
   c.node.bits = bits;
   put_collection_row(c);
   return 0;

@@ -3,13 +3,14 @@
 #include "os/tablestore/txn/txn_builder.h"
 
 #include "common/debug.h"
-#include "os/tablestore/TableStore.h"
+#include "common/perf_counters.h"
+#include "os/tablestore/home/perf.h"
+#include "os/tablestore/object/error_injection.h"
 #include "os/tablestore/object/nid_allocator.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/onode_contents.h"
-#include "os/tablestore/home/perf.h"
 
-#define dout_context store.cct
+#define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
 #undef dout_prefix
 #define dout_prefix *_dout << "tablestore.txn "
@@ -23,24 +24,15 @@ bool too_big(uint64_t offset, uint64_t length)
   return offset >= object_bytes_max || length >= object_bytes_max - offset;
 }
 
-}  // namespace
-
-void TxnBuilder::keep_for_undo(const OnodeRef& o)
-{
-  if (!txc.keep_undo || !kept_for_undo.insert(o.get()).second)
-    return;
-  auto before = std::make_shared<Onode>();
-  copy_contents(*o, *before);
-  txc.on_undo([o, before] { copy_contents(*before, *o); });
-}
-
 /// The omap of a placement group's own object is the OSD's log, which is not what users stored:
 /// it goes with the meta collection's objects.
-static int64_t statistics_pool(const ghobject_t& oid)
+int64_t statistics_pool(const ghobject_t& oid)
 {
   constexpr int64_t meta_pool = -1;
   return oid.is_pgmeta() ? meta_pool : normalised_pool(oid.hobj.pool);
 }
+
+}  // namespace
 
 int TxnBuilder::create(const OnodeRef& o)
 {
@@ -48,7 +40,7 @@ int TxnBuilder::create(const OnodeRef& o)
     return 0;
   txc.dirty(o);
   o->exists = true;
-  o->nid = store.nids->allocate();
+  o->nid = parts.nids.allocate();
   o->omap_pool = statistics_pool(o->oid);
   ++txc.pool(o->omap_pool)[PoolStats::objects];
   return 0;
@@ -61,7 +53,7 @@ int TxnBuilder::write(const OnodeRef& o, uint64_t offset, uint64_t length, buffe
   if (too_big(offset, length))
     return -E2BIG;
   create(o);
-  return length ? store.data->write(txc, o, offset, bl) : 0;
+  return length ? parts.data.write(txc, o, offset, bl) : 0;
 }
 
 int TxnBuilder::zero(const OnodeRef& o, uint64_t offset, uint64_t length)
@@ -69,27 +61,27 @@ int TxnBuilder::zero(const OnodeRef& o, uint64_t offset, uint64_t length)
   if (too_big(offset, length))
     return -E2BIG;
   create(o);
-  return length ? store.data->zero(txc, o, offset, length) : 0;
+  return length ? parts.data.zero(txc, o, offset, length) : 0;
 }
 
 int TxnBuilder::truncate(const OnodeRef& o, uint64_t size)
 {
   if (too_big(size, 0))
     return -E2BIG;
-  return size == o->size ? 0 : store.data->truncate(txc, o, size);
+  return size == o->size ? 0 : parts.data.truncate(txc, o, size);
 }
 
 int TxnBuilder::remove(const OnodeRef& o)
 {
   const auto started_at = ceph::mono_clock::now();
   txc.dirty(o);
-  if (int r = store.data->remove(txc, o); r < 0)
+  if (int r = parts.data.remove(txc, o); r < 0)
     return r;
   omap_writer.clear(o);
   --txc.pool(o->omap_pool)[PoolStats::objects];
   reset_contents(*o);
-  store.injected.forget(o->oid);
-  store.logger->tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
+  parts.injected.forget(o->oid);
+  parts.logger.tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
   return 0;
 }
 
@@ -116,7 +108,7 @@ int TxnBuilder::clone(const OnodeRef& from, const OnodeRef& to)
     return -EINVAL;
   }
   if (to->exists) {
-    if (int r = store.data->remove(txc, to); r < 0)
+    if (int r = parts.data.remove(txc, to); r < 0)
       return r;
     omap_writer.clear(to);
   }
@@ -124,7 +116,7 @@ int TxnBuilder::clone(const OnodeRef& from, const OnodeRef& to)
   txc.dirty(to);
   to->attrs = from->attrs;
   if (from->size > 0) {
-    if (int r = store.data->clone_range(txc, from, to, 0, from->size, 0); r < 0)
+    if (int r = parts.data.clone_range(txc, from, to, 0, from->size, 0); r < 0)
       return r;
   }
   if (Status s = omap_writer.clone(from, to); !s.ok()) {
@@ -148,12 +140,12 @@ int TxnBuilder::clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t f
   if (length == 0)
     return 0;
   if (from != to)
-    return store.data->clone_range(txc, from, to, from_offset, length, to_offset);
+    return parts.data.clone_range(txc, from, to, from_offset, length, to_offset);
   // The ranges may overlap.
   bufferlist bl;
-  if (int r = store.data->read(from, from_offset, length, bl, 0); r < 0)
+  if (int r = parts.data.read(from, from_offset, length, bl, 0); r < 0)
     return r;
-  return store.data->write(txc, to, to_offset, bl);
+  return parts.data.write(txc, to, to_offset, bl);
 }
 
 int TxnBuilder::rename(const OnodeRef& from, const OnodeRef& to)

@@ -2,29 +2,16 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
-#include <array>
-#include <functional>
+#include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
-#include <vector>
 
 #include "common/ceph_time.h"
 #include "include/Context.h"
-#include "os/tablestore/engine/engine.h"
-#include "os/tablestore/object/onode.h"
+#include "os/tablestore/object/object_txn.h"
 
 namespace tablestore {
 
-/// Counters of one pool, as the row 'P' keeps them and pool_statfs() shows them.
-struct PoolStats {
-  enum Field { stored_bytes, allocated_bytes, objects, inline_bytes, fields };
-  std::array<int64_t, fields> values{};
-  int64_t& operator[](Field f) { return values[f]; }
-  int64_t operator[](Field f) const { return values[f]; }
-};
-
-struct ReferenceMap;
 class OpSequencer;
 class TxnContext;
 
@@ -41,34 +28,15 @@ class TxnListener {
 ///
 /// Built by the calling thread under the locks of all collections that it touches; after submit()
 /// the commit lane calls durable() and applied().
-class TxnContext : public Txn {
+class TxnContext : public ObjectTxn {
  public:
   explicit TxnContext(TxnListener* listener = nullptr) : listener(listener) {}
 
-  /// Marks for writing out at the end, once, however many operations change it; pins it in the
-  /// cache until applied.
-  void dirty(const OnodeRef& onode);
-  /// Pins a shared slot's reference map, to be written out at the end. Before the map is changed.
-  void dirty(const std::shared_ptr<ReferenceMap>& slot);
-  PoolStats& pool(int64_t normalised_pool) { return pool_deltas[normalised_pool]; }
-
-  /// It will not be submitted: puts all that it changed in memory back as it was (where `keep_undo`
-  /// was set from the start).
-  void undo();
-  /// Runs on undo(), last added first. Ignored unless `keep_undo`.
-  void on_undo(std::function<void()> f);
-
   std::shared_ptr<OpSequencer> osr;
   uint64_t seq = 0;                 ///< in `osr`, from OpSequencer::note_queued()
-  std::vector<OnodeRef> dirty_onodes;
-  std::vector<std::shared_ptr<ReferenceMap>> dirty_reference_maps;
-  std::map<int64_t, PoolStats> pool_deltas;
-  uint64_t reserved_bytes = 0;      ///< promised by Engine::reserve, not yet taken
   uint64_t throttled_bytes = 0;
   uint64_t throttled_ops = 0;
   std::list<Context*> on_commit;
-  bool keep_undo = false;
-  const Onode* tail_watched = nullptr;   ///< ObjectData's: see ObjectData::TailWatch
   ceph::mono_time started_at;       ///< queue_transactions() was called
   ceph::mono_time submitted_at;
 
@@ -76,13 +44,7 @@ class TxnContext : public Txn {
   void applied() noexcept override;
 
  private:
-  void unpin();
-
   TxnListener* const listener;
-  std::vector<std::function<void()>> undo_steps;
 };
-
-/// The pool that statistics and omap prefixes go by: a temp pool counts as its own pool.
-inline int64_t normalised_pool(int64_t pool) { return pool < -1 ? -2 - pool : pool; }
 
 }  // namespace tablestore

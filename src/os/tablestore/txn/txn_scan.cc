@@ -35,7 +35,6 @@ void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
     break;
   case Transaction::OP_CLONE:
     scan->reservation += ObjectData::reservation_for_clone_range(0, 0, 0, inline_bound);
-    scan->clones = true;
     break;
   case Transaction::OP_MKCOLL:
   case Transaction::OP_RMCOLL:

@@ -17,7 +17,6 @@ struct TxnScan {
   uint64_t written_bytes = 0;     ///< of OP_WRITE
   uint64_t reservation = 0;       ///< upper bound of the container space that they take
   bool changes_collections = false;
-  bool clones = false;
   std::vector<coll_t> cids;       ///< sorted, each once
   /// Of each transaction, before its first operation. They hold the names of its objects, which are
   /// not cheap to copy: made once, here.

@@ -23,6 +23,12 @@ ceph::buffer::list to_bl(const std::string& s)
   return bl;
 }
 
+/// Lets go of its objects when it is applied.
+class AppliedTxn : public ObjectTxn {
+ public:
+  void applied() noexcept override { unpin(); }
+};
+
 ghobject_t oid_of(const std::string& name, int64_t pool)
 {
   return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 1, pool, ""));
@@ -58,17 +64,16 @@ void ObjectDataFixture::TearDown()
 void ObjectDataFixture::open_layers()
 {
   cache = std::make_unique<DataCache>(16 << 20);
-  shared = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
-  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *shared, *cache, inline_max);
+  references = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
+  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *references, *cache, inline_max);
 }
 
 void ObjectDataFixture::close_layers()
 {
-  if (engine) {
+  if (engine)
     engine->drain();
-  }
   data.reset();
-  shared.reset();
+  references.reset();
   cache.reset();
 }
 
@@ -76,19 +81,16 @@ void ObjectDataFixture::reopen(bool crash)
 {
   close_layers();
   std::set<std::string> names;
-  for (const auto& [name, o] : onodes) {
+  for (const auto& [name, o] : onodes)
     names.insert(name);
-  }
   onodes.clear();
-  if (crash) {
+  if (crash)
     crash_and_open();
-  } else {
+  else
     close_and_open();
-  }
   open_layers();
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     object(name);
-  }
 }
 
 OnodeRef ObjectDataFixture::object(const std::string& name)
@@ -115,74 +117,73 @@ void ObjectDataFixture::evict(const std::string& name)
   // one without a row is new: it takes a new number then
   onodes.erase(name);
   object(name);
-  shared->trim();
+  references->trim();
 }
 
-std::shared_ptr<TxnContext> ObjectDataFixture::begin()
+std::shared_ptr<ObjectTxn> ObjectDataFixture::begin()
 {
-  auto txc = std::make_shared<TxnContext>();
+  auto txn = std::make_shared<AppliedTxn>();
   const Status s = engine->reserve(reservation);
   EXPECT_TRUE(s.ok()) << s.what();
-  txc->reserved_bytes = reservation;
-  txc->sequencer = this;
-  return txc;
+  txn->reserved_bytes = reservation;
+  txn->sequencer = this;
+  return txn;
 }
 
-void ObjectDataFixture::submit(std::shared_ptr<TxnContext> txc)
+void ObjectDataFixture::submit(std::shared_ptr<ObjectTxn> txn)
 {
-  for (const OnodeRef& o : txc->dirty_onodes) {
-    data->write_out(*txc, o);
-    txc->put(Family::object, o->key, o->encode());
+  for (const OnodeRef& o : txn->touched_onodes) {
+    ASSERT_TRUE(o->dirty);
+    data->write_out(*txn, o);
+    txn->put(Family::object, o->key, o->encode());
     o->dirty = false;
   }
-  for (const auto& slot : txc->dirty_reference_maps) {
-    shared->write_out(*txc, *slot);
-  }
-  for (const auto& [p, delta] : txc->pool_deltas) {
+  for (const auto& map : txn->dirty_reference_maps)
+    references->write_out(*txn, *map);
+  for (const auto& [p, delta] : txn->pool_deltas) {
     ASSERT_EQ(pool, p);
-    for (size_t i = 0; i < delta.values.size(); ++i) {
+    for (size_t i = 0; i < delta.values.size(); ++i)
       totals.values[i] += delta.values[i];
-    }
   }
-  engine->unreserve(txc->reserved_bytes);
-  txc->reserved_bytes = 0;
-  engine->submit(std::move(txc));
+  engine->unreserve(txn->reserved_bytes);
+  txn->reserved_bytes = 0;
+  engine->submit(std::move(txn));
 }
 
 void ObjectDataFixture::write(const std::string& name, uint64_t offset, const std::string& bytes)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->write(*txc, object(name), offset, to_bl(bytes)));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->write(*txn, object(name), offset, to_bl(bytes)));
+  submit(txn);
 }
 
 void ObjectDataFixture::zero(const std::string& name, uint64_t offset, uint64_t length)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->zero(*txc, object(name), offset, length));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->zero(*txn, object(name), offset, length));
+  submit(txn);
 }
 
 void ObjectDataFixture::truncate(const std::string& name, uint64_t size)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->truncate(*txc, object(name), size));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->truncate(*txn, object(name), size));
+  submit(txn);
 }
 
 void ObjectDataFixture::remove(const std::string& name)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->remove(*txc, object(name)));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->remove(*txn, object(name)));
+  submit(txn);
 }
 
 void ObjectDataFixture::clone_range(const std::string& from, const std::string& to,
                                     uint64_t from_offset, uint64_t length, uint64_t to_offset)
 {
-  auto txc = begin();
-  ASSERT_EQ(0, data->clone_range(*txc, object(from), object(to), from_offset, length, to_offset));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->clone_range(*txn, object(from), object(to), from_offset, length, to_offset));
+  submit(txn);
 }
 
 std::string ObjectDataFixture::read(const std::string& name, uint64_t offset, uint64_t length,
@@ -212,9 +213,8 @@ std::vector<MappedExtent> ObjectDataFixture::extents(const std::string& name)
   std::vector<MappedExtent> all;
   const OnodeRef o = object(name);
   EXPECT_EQ(0, data->load_all(o));
-  for (const auto& [index, shard] : o->shards) {
+  for (const auto& [index, shard] : o->shards)
     all.insert(all.end(), shard.extents.begin(), shard.extents.end());
-  }
   return all;
 }
 
@@ -230,13 +230,26 @@ uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
   return bytes;
 }
 
+int64_t ObjectDataFixture::stored_bytes_of_rows()
+{
+  int64_t bytes = 0;
+  const auto [first, last] = all_onodes_range();
+  const auto p = engine->iterate(Family::object, first, last);
+  for (p->seek_to_first(); p->valid(); p->next()) {
+    auto o = std::make_shared<Onode>();
+    o->decode(p->value());
+    EXPECT_EQ(0, data->load_all(o));
+    bytes += o->inline_data ? o->size : mapped_bytes(*o);
+  }
+  return bytes;
+}
+
 unsigned ObjectDataFixture::rows(Family family, const std::pair<std::string, std::string>& range)
 {
   unsigned count = 0;
   const auto p = engine->iterate(family, range.first, range.second);
-  for (p->seek_to_first(); p->valid(); p->next()) {
+  for (p->seek_to_first(); p->valid(); p->next())
     ++count;
-  }
   return count;
 }
 
@@ -248,9 +261,8 @@ void ObjectDataFixture::check_ownership()
   PoolStats expected;
   for (const auto& [name, o] : onodes) {
     for (const MappedExtent& e : extents(name)) {
-      for (uint32_t i = 0; i < e.physical.blocks; ++i) {
+      for (uint32_t i = 0; i < e.physical.blocks; ++i)
         ++(e.shared ? sharers : owners)[{e.physical.container, e.physical.block + i}];
-      }
     }
     expected[PoolStats::stored_bytes] += o->inline_data ? o->size : mapped_bytes(*o);
     expected[PoolStats::inline_bytes] += o->inline_data ? o->size : 0;
@@ -258,12 +270,12 @@ void ObjectDataFixture::check_ownership()
   const auto [first, last] = reference_maps_range();
   const auto p = engine->iterate(Family::super, first, last);
   for (p->seek_to_first(); p->valid(); p->next()) {
-    ReferenceMap slot;
-    ASSERT_TRUE(decode_shared_slot_key(p->key(), &slot.container, &slot.first_block));
-    slot.decode(p->value());
-    for (const auto& [block, run] : slot.runs) {
+    ReferenceMap map;
+    ASSERT_TRUE(decode_reference_map_key(p->key(), &map.container, &map.first_block));
+    map.decode(p->value());
+    for (const auto& [block, run] : map.runs) {
       for (uint32_t i = 0; i < run.blocks; ++i) {
-        const std::pair<uint32_t, uint32_t> where{slot.container, block + i};
+        const std::pair<uint32_t, uint32_t> where{map.container, block + i};
         ASSERT_EQ(run.references, sharers[where]) << where.first << ":" << where.second;
         sharers.erase(where);
         ASSERT_EQ(1u, ++owners[where]);
@@ -274,9 +286,8 @@ void ObjectDataFixture::check_ownership()
   std::set<std::pair<uint32_t, uint32_t>> by_log;
   for (const auto& [container, bitmap] : engine->owned_blocks()) {
     for (uint32_t block = 0; block < bitmap.blocks(); ++block) {
-      if (bitmap.test(block)) {
+      if (bitmap.test(block))
         by_log.insert({container, block});
-      }
     }
   }
   for (const auto& [where, count] : owners) {
@@ -294,9 +305,8 @@ void ObjectDataFixture::damage(const Extent& extent, uint64_t offset)
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (!entry.is_regular_file() ||
         entry.path().parent_path().parent_path().filename() != "containers" ||
-        std::strtoul(entry.path().filename().c_str(), nullptr, 10) != extent.container) {
+        std::strtoul(entry.path().filename().c_str(), nullptr, 10) != extent.container)
       continue;
-    }
     const int fd = ::open(entry.path().c_str(), O_RDWR);
     ASSERT_GE(fd, 0);
     char c;

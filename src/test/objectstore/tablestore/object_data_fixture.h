@@ -31,8 +31,8 @@ class ObjectDataFixture : public EngineFixture {
   /// Loads the onode anew from its rows.
   void evict(const std::string& name);
 
-  std::shared_ptr<TxnContext> begin();
-  void submit(std::shared_ptr<TxnContext> txc);
+  std::shared_ptr<ObjectTxn> begin();
+  void submit(std::shared_ptr<ObjectTxn> txn);
 
   // One operation, one transaction. Errors fail the test.
   void write(const std::string& name, uint64_t offset, const std::string& data);
@@ -51,6 +51,10 @@ class ObjectDataFixture : public EngineFixture {
   /// Without holes, and without what is beyond the object's size.
   static uint64_t mapped_bytes(const Onode& o);
 
+  /// What PoolStats::stored_bytes has to be, counted in the rows: loads nothing of `onodes`. The
+  /// store is idle.
+  int64_t stored_bytes_of_rows();
+
   /// How many there are in [first, second).
   unsigned rows(Family family, const std::pair<std::string, std::string>& range);
 
@@ -67,7 +71,7 @@ class ObjectDataFixture : public EngineFixture {
   uint64_t next_nid = 1;
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
-  std::unique_ptr<ReferenceMaps> shared;
+  std::unique_ptr<ReferenceMaps> references;
   std::unique_ptr<ObjectData> data;
 };
 

@@ -12,20 +12,33 @@
 #include "common/WorkQueue.h"
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
+#include "os/tablestore/home/osd_surroundings.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace std::chrono_literals;
 using namespace tablestore_test;
 
+namespace {
+
+/// Where flushes are quick, whatever this disk is.
+class QuickFlushes : public tablestore::OsdSurroundings {
+ public:
+  using OsdSurroundings::OsdSurroundings;
+  void adjust(tablestore::EngineOptions& options) override
+  {
+    OsdSurroundings::adjust(options);
+    options.quick_flush_us = 1'000'000'000;
+  }
+};
+
+}  // namespace
+
 class StoreCommitHere : public StoreFixture {
  protected:
   std::unique_ptr<ObjectStore> new_store() override
   {
-    tablestore::StoreSeams seams;
-    seams.engine_options = [](tablestore::EngineOptions& options) {
-      options.quick_flush_us = 1'000'000'000;  // whatever this disk is
-    };
-    return std::make_unique<TableStore>(g_ceph_context, dir, std::move(seams));
+    return std::make_unique<TableStore>(g_ceph_context, dir,
+                                        std::make_shared<QuickFlushes>(g_ceph_context, dir));
   }
   void SetUp() override
   {

@@ -21,9 +21,8 @@ bufferlist content(const Extent& extent, uint32_t generation = 0)
 {
   ceph::buffer::ptr memory(ceph::buffer::create_aligned(extent.length_bytes(), block_bytes));
   auto* words = reinterpret_cast<uint32_t*>(memory.c_str());
-  for (uint64_t i = 0; i < extent.length_bytes() / 4; ++i) {
+  for (uint64_t i = 0; i < extent.length_bytes() / 4; ++i)
     words[i] = (extent.block + i * 4 / block_bytes) * 2654435761u + extent.container + generation;
-  }
   bufferlist bl;
   bl.push_back(std::move(memory));
   return bl;
@@ -76,9 +75,8 @@ TEST(TableStoreDataCache, ForgetsExactlyWhatWasInvalidated)
   cache.invalidate(Extent{0, 50, 40});
   EXPECT_TRUE(holds(cache, Extent{0, 0, 50}));
   EXPECT_TRUE(holds(cache, Extent{0, 90, 110}));
-  for (uint32_t block = 50; block < 90; ++block) {
+  for (uint32_t block = 50; block < 90; ++block)
     EXPECT_FALSE(holds(cache, Extent{0, block, 1}));
-  }
   EXPECT_EQ(160 * block_bytes, cache.bytes());
 }
 
@@ -97,9 +95,8 @@ TEST(TableStoreDataCache, LeastRecentlyUsedGoFirst)
 {
   // all in one granule, so in one shard of 8 blocks
   DataCache cache(16 * 8 * block_bytes);
-  for (uint32_t block = 0; block < 8; ++block) {
+  for (uint32_t block = 0; block < 8; ++block)
     cache.put(Extent{0, block, 1}, content(Extent{0, block, 1}));
-  }
   EXPECT_TRUE(holds(cache, Extent{0, 0, 1}));
   cache.put(Extent{0, 20, 2}, content(Extent{0, 20, 2}));
   EXPECT_TRUE(holds(cache, Extent{0, 0, 1}));
@@ -135,24 +132,21 @@ TEST(TableStoreDataCache, BehavesLikeAMapOfBlocks)
     switch (random() % 3) {
     case 0:
       cache.put(extent, content(extent, step));
-      for (uint32_t b = extent.block; b < extent.end(); ++b) {
+      for (uint32_t b = extent.block; b < extent.end(); ++b)
         model[b] = step;
-      }
       break;
     case 1:
       cache.invalidate(extent);
-      for (uint32_t b = extent.block; b < extent.end(); ++b) {
+      for (uint32_t b = extent.block; b < extent.end(); ++b)
         model.erase(b);
-      }
       break;
     case 2: {
       bufferlist expected;
       bool all = true;
       for (uint32_t b = extent.block; b < extent.end() && all; ++b) {
         all = model.count(b);
-        if (all) {
+        if (all)
           expected.append(content(Extent{0, b, 1}, model[b]));
-        }
       }
       bufferlist found;
       ASSERT_EQ(all, cache.get(extent, found));
@@ -185,8 +179,7 @@ TEST(TableStoreDataCache, ThreadsDoNotDisturbEachOther)
       }
     });
   }
-  for (auto& thread : threads) {
+  for (auto& thread : threads)
     thread.join();
-  }
   EXPECT_LE(cache.bytes(), uint64_t(4 << 20));
 }

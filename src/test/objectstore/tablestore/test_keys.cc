@@ -231,7 +231,7 @@ TEST(TableStoreKeys, OtherKeysDecodeToTheirParts)
   EXPECT_EQ(9u, a);
   ASSERT_TRUE(decode_inline_key(inline_key(77), &nid));
   EXPECT_EQ(77u, nid);
-  ASSERT_TRUE(decode_shared_slot_key(reference_map_key(3, 0xfffffff0), &a, &b));
+  ASSERT_TRUE(decode_reference_map_key(reference_map_key(3, 0xfffffff0), &a, &b));
   EXPECT_EQ(3u, a);
   EXPECT_EQ(0xfffffff0u, b);
   for (int64_t p : {std::numeric_limits<int64_t>::min(), int64_t(-3), int64_t(0), int64_t(9)}) {

@@ -134,9 +134,9 @@ TEST_F(ObjectDataTest, LargeWriteFromScatteredMemory)
     bl.append(ceph::buffer::copy(expected.data() + at, length));
     at += length;
   }
-  auto txc = begin();
-  ASSERT_EQ(0, data->write(*txc, object("a"), 123, bl));
-  submit(txc);
+  auto txn = begin();
+  ASSERT_EQ(0, data->write(*txn, object("a"), 123, bl));
+  submit(txn);
   EXPECT_EQ(expected, read("a", 123, expected.size()));
   engine->drain();
   cache->clear();
@@ -150,14 +150,14 @@ TEST_F(ObjectDataTest, LargeWriteFromScatteredMemory)
 TEST_F(ObjectDataTest, SmallOverwriteOfALargeObjectRewritesOneShard)
 {
   write("a", 0, pattern(4 << 20, 1));
-  auto txc = begin();
+  auto txn = begin();
   ceph::buffer::list bl;
   bl.append(pattern(4096, 2));
-  const size_t before = txc->row_bytes();
-  ASSERT_EQ(0, data->write(*txc, object("a"), 1 << 20, bl));
-  data->write_out(*txc, object("a"));
-  EXPECT_LT(txc->row_bytes() - before, 600u);
-  submit(txc);
+  const size_t before = txn->row_bytes();
+  ASSERT_EQ(0, data->write(*txn, object("a"), 1 << 20, bl));
+  data->write_out(*txn, object("a"));
+  EXPECT_LT(txn->row_bytes() - before, 600u);
+  submit(txn);
   evict("a");
   EXPECT_EQ(pattern(4096, 2), read("a", 1 << 20, 4096));
   EXPECT_EQ(1u, object("a")->shards.size());
@@ -226,9 +226,8 @@ TEST_F(ObjectDataTest, CloneOfACloneCountsOwners)
   write("a", 0, pattern(20000, 1));
   clone_range("a", "b", 0, 20000, 0);
   clone_range("b", "c", 0, 20000, 0);
-  for (const MappedExtent& e : extents("c")) {
+  for (const MappedExtent& e : extents("c"))
     EXPECT_TRUE(e.shared);
-  }
   check_ownership();
   remove("b");
   check_ownership();
@@ -275,25 +274,24 @@ TEST_F(ObjectDataTest, ObjectsOfOtherHashesGetACopy)
   object("b")->oid.hobj.set_hash(2);
   clone_range("a", "b", 0, 100000, 0);
   EXPECT_EQ(pattern(100000, 1), read_all("b"));
-  for (const MappedExtent& e : extents("a")) {
+  for (const MappedExtent& e : extents("a"))
     EXPECT_FALSE(e.shared);
-  }
   check_ownership();
 }
 
 TEST_F(ObjectDataTest, SeveralChangesOfOneTransactionSeeEachOther)
 {
-  auto txc = begin();
+  auto txn = begin();
   ceph::buffer::list first, second;
   first.append(pattern(20000, 1));
   second.append(pattern(5000, 2));
   const OnodeRef a = object("a"), b = object("b");
-  ASSERT_EQ(0, data->write(*txc, a, 0, first));
-  ASSERT_EQ(0, data->write(*txc, a, 9000, second));
-  ASSERT_EQ(0, data->clone_range(*txc, a, b, 0, 20000, 0));
-  ASSERT_EQ(0, data->write(*txc, a, 9000, first));
-  ASSERT_EQ(0, data->truncate(*txc, b, 14500));
-  submit(txc);
+  ASSERT_EQ(0, data->write(*txn, a, 0, first));
+  ASSERT_EQ(0, data->write(*txn, a, 9000, second));
+  ASSERT_EQ(0, data->clone_range(*txn, a, b, 0, 20000, 0));
+  ASSERT_EQ(0, data->write(*txn, a, 9000, first));
+  ASSERT_EQ(0, data->truncate(*txn, b, 14500));
+  submit(txn);
   EXPECT_EQ(pattern(20000, 1).replace(9000, 5000, pattern(5000, 2)).substr(0, 14500),
             read_all("b"));
   EXPECT_EQ(pattern(20000, 1).substr(0, 9000) + pattern(20000, 1), read_all("a"));
@@ -350,9 +348,8 @@ TEST_F(ObjectDataTest, ReadersLoadAnObjectTogether)
         }
       });
     }
-    for (auto& reader : readers) {
+    for (auto& reader : readers)
       reader.join();
-    }
   }
 }
 
@@ -367,16 +364,16 @@ TEST_F(ObjectDataTest, DamagedBlockIsAnErrorAndTheOthersAreNot)
   EXPECT_EQ(0u, out.length());
   EXPECT_EQ(-EIO, data->read(object("a"), 4096, 1, out, 0));
   EXPECT_EQ(pattern(100000, 1).substr(0, 4096), read("a", 0, 4096));
-  auto txc = begin();
+  auto txn = begin();
   ceph::buffer::list one;
   one.append("x");
-  EXPECT_EQ(-EIO, data->write(*txc, object("a"), 5000, one));
-  ASSERT_EQ(0, data->write(*txc, object("a"), 0, [] {
+  EXPECT_EQ(-EIO, data->write(*txn, object("a"), 5000, one));
+  ASSERT_EQ(0, data->write(*txn, object("a"), 0, [] {
     ceph::buffer::list bl;
     bl.append(pattern(8192, 2));
     return bl;
   }()));
-  submit(txc);
+  submit(txn);
   EXPECT_EQ(pattern(8192, 2), read("a", 0, 8192));
   check_ownership();
 }
@@ -385,7 +382,7 @@ TEST_F(ObjectDataTest, DamagedShardIsAnErrorUntilItIsReplaced)
 {
   write("a", 0, pattern(1 << 20, 1));
   engine->drain();
-  auto damaging = std::make_shared<TxnContext>();
+  auto damaging = std::make_shared<Txn>();
   damaging->put(Family::object, shard_key(object("a")->nid, 1), "not a shard");
   engine->submit(damaging);
   evict("a");
@@ -393,11 +390,11 @@ TEST_F(ObjectDataTest, DamagedShardIsAnErrorUntilItIsReplaced)
   EXPECT_EQ(-EIO, data->read(object("a"), 300000, 10, out, 0));
   EXPECT_EQ(-EIO, data->load_all(object("a")));
   EXPECT_EQ(pattern(1 << 20, 1).substr(0, 1000), read("a", 0, 1000));
-  auto txc = begin();
+  auto txn = begin();
   ceph::buffer::list bl;
   bl.append(pattern(10, 1));
-  EXPECT_EQ(-EIO, data->write(*txc, object("a"), 300000, bl));
-  submit(txc);
+  EXPECT_EQ(-EIO, data->write(*txn, object("a"), 300000, bl));
+  submit(txn);
   write("a", 200000, pattern(400000, 2));
   EXPECT_EQ(pattern(400000, 2), read("a", 200000, 400000));
   evict("a");
@@ -408,7 +405,7 @@ TEST_F(ObjectDataTest, DamagedObjectCanBeRemoved)
 {
   write("a", 0, pattern(1 << 20, 1));
   engine->drain();
-  auto damaging = std::make_shared<TxnContext>();
+  auto damaging = std::make_shared<Txn>();
   damaging->erase(Family::object, shard_key(object("a")->nid, 2));
   engine->submit(damaging);
   evict("a");
@@ -423,7 +420,7 @@ TEST_F(ObjectDataTest, DamagedInlineDataIsAnError)
 {
   write("a", 0, pattern(1000, 1));
   engine->drain();
-  auto damaging = std::make_shared<TxnContext>();
+  auto damaging = std::make_shared<Txn>();
   damaging->put(Family::data, inline_key(object("a")->nid), pattern(1000, 2));
   engine->submit(damaging);
   evict("a");
@@ -488,7 +485,7 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
     ASSERT_TRUE(bytes.find_first_not_of('\0', position) == std::string::npos);
   }
 
-  void change(TxnContext& txc)
+  void change(ObjectTxn& txn)
   {
     const std::string n = name();
     std::string& bytes = model[n];
@@ -497,13 +494,12 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
     const auto grow = [](std::string& s, uint64_t size) { s.resize(std::max(s.size(), size)); };
     switch (random() % 10) {
     default: {
-      if (random() % 3) {
+      if (random() % 3)
         length %= 20000;
-      }
       const std::string written = pattern(length, random());
       ceph::buffer::list bl;
       bl.append(written);
-      ASSERT_EQ(0, data->write(txc, object(n), offset, bl));
+      ASSERT_EQ(0, data->write(txn, object(n), offset, bl));
       if (length > 0) {
         grow(bytes, offset + length);
         bytes.replace(offset, length, written);
@@ -511,53 +507,51 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
       break;
     }
     case 5:
-      ASSERT_EQ(0, data->zero(txc, object(n), offset, length));
+      ASSERT_EQ(0, data->zero(txn, object(n), offset, length));
       if (length > 0) {
         grow(bytes, offset + length);
         bytes.replace(offset, length, length, '\0');
       }
       break;
     case 6:
-      ASSERT_EQ(0, data->truncate(txc, object(n), offset));
+      ASSERT_EQ(0, data->truncate(txn, object(n), offset));
       bytes.resize(offset);
       break;
     case 7:
       if (random() % 3 == 0) {
-        ASSERT_EQ(0, data->remove(txc, object(n)));
+        ASSERT_EQ(0, data->remove(txn, object(n)));
         bytes.clear();
       }
       break;
     case 8: {
       const std::string to = name();
       if (to != n) {
-        ASSERT_EQ(0, data->remove(txc, object(to)));
-        ASSERT_EQ(0, data->clone_range(txc, object(n), object(to), 0, bytes.size(), 0));
+        ASSERT_EQ(0, data->remove(txn, object(to)));
+        ASSERT_EQ(0, data->clone_range(txn, object(n), object(to), 0, bytes.size(), 0));
         model[to] = bytes;
       }
       break;
     }
     case 9:
-      clone_part(txc, n, offset, length);
+      clone_part(txn, n, offset, length);
     }
   }
 
-  void clone_part(TxnContext& txc, const std::string& from, uint64_t offset, uint64_t length)
+  void clone_part(ObjectTxn& txn, const std::string& from, uint64_t offset, uint64_t length)
   {
     const std::string to = name();
     const std::string source = model[from];
-    if (offset >= source.size()) {
+    if (offset >= source.size())
       return;
-    }
     length = std::min(length, source.size() - offset);
     uint64_t to_offset = interesting(random, size_max - length);
     if (random() % 4) {
       to_offset = std::min(to_offset / block_bytes * block_bytes + offset % block_bytes,
                            size_max - length);
     }
-    if (from == to && to_offset < offset + length && offset < to_offset + length) {
+    if (from == to && to_offset < offset + length && offset < to_offset + length)
       return;
-    }
-    ASSERT_EQ(0, data->clone_range(txc, object(from), object(to), offset, length, to_offset));
+    ASSERT_EQ(0, data->clone_range(txn, object(from), object(to), offset, length, to_offset));
     if (length > 0) {
       std::string& target = model[to];
       target.resize(std::max(target.size(), to_offset + length));
@@ -574,30 +568,25 @@ TEST_P(ObjectDataModel, BehavesLikeAVectorOfBytes)
   random.seed(GetParam());
   for (unsigned step = 0; step < 400; ++step) {
     SCOPED_TRACE(step);
-    auto txc = begin();
+    auto txn = begin();
     for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
-      change(*txc);
-      if (HasFatalFailure()) {
+      change(*txn);
+      if (HasFatalFailure())
         return;
-      }
     }
-    submit(txc);
+    submit(txn);
     check(name());
-    if (random() % 20 == 0) {
+    if (random() % 20 == 0)
       evict(name());
-    }
-    if (random() % 50 == 0) {
+    if (random() % 50 == 0)
       check_ownership();
-    }
     if (random() % 80 == 0) {
       reopen(random() % 2);
-      for (const auto& [n, bytes] : model) {
+      for (const auto& [n, bytes] : model)
         check(n);
-      }
     }
-    if (HasFatalFailure()) {
+    if (HasFatalFailure())
       return;
-    }
   }
   for (const auto& [n, bytes] : model) {
     ASSERT_TRUE(bytes == read_all(n)) << n;
@@ -605,6 +594,47 @@ TEST_P(ObjectDataModel, BehavesLikeAVectorOfBytes)
   }
   check_ownership();
   EXPECT_EQ(PoolStats().values, totals.values);
+}
+
+// Objects have left memory before each change: it loads what it needs to count right.
+TEST_P(ObjectDataModel, StoredBytesEqualARecountAfterEachChange)
+{
+  random.seed(GetParam() + 1000);
+  for (unsigned step = 0; step < 300; ++step) {
+    SCOPED_TRACE(step);
+    auto txn = begin();
+    change(*txn);
+    submit(txn);
+    engine->drain();
+    ASSERT_EQ(stored_bytes_of_rows(), totals[PoolStats::stored_bytes]);
+    for (const auto& [n, bytes] : model)
+      evict(n);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+// Where the shard of the last block is damaged, the object can still be written elsewhere.
+TEST_F(ObjectDataTest, ObjectWhoseLastShardIsDamagedCanGrowAndBeWrittenElsewhere)
+{
+  const uint64_t size = (1 << 20) - 100;
+  write("a", 0, pattern(size, 1));
+  engine->drain();
+  auto damaging = std::make_shared<Txn>();
+  damaging->put(Family::object, shard_key(object("a")->nid, 3), "not a shard");
+  engine->submit(damaging);
+  evict("a");
+  write("a", 1000, pattern(10000, 2));
+  EXPECT_EQ(pattern(10000, 2), read("a", 1000, 10000));
+  evict("a");
+  write("a", 2 << 20, pattern(10000, 3));
+  EXPECT_EQ(pattern(10000, 3), read("a", 2 << 20, 10000));
+  evict("a");
+  truncate("a", 3 << 20);
+  truncate("a", 4096);
+  EXPECT_EQ(pattern(size, 1).substr(0, 1000) + pattern(10000, 2).substr(0, 3096), read_all("a"));
+  // What the damaged shard held is for fsck to take out.
+  EXPECT_EQ(static_cast<int64_t>(size - 191 * block_bytes), totals[PoolStats::stored_bytes]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ObjectDataModel, testing::Range(1u, 7u));

@@ -22,9 +22,8 @@ MappedExtent extent(uint32_t logical_block, uint32_t blocks, uint32_t container,
   MappedExtent e;
   e.logical_block = logical_block;
   e.physical = Extent{container, block, blocks};
-  for (uint32_t i = 0; i < blocks; ++i) {
+  for (uint32_t i = 0; i < blocks; ++i)
     e.checksums.push_back(block * 31 + i);
-  }
   return e;
 }
 
@@ -90,9 +89,8 @@ void expect_equal(const Onode& a, const Onode& b)
 template <typename Decode>
 void expect_damage_noticed(const std::string& row, Decode&& decode)
 {
-  for (size_t length = 0; length < row.size(); ++length) {
+  for (size_t length = 0; length < row.size(); ++length)
     EXPECT_THROW(decode(row.substr(0, length)), ceph::buffer::error) << length;
-  }
   for (size_t bit = 0; bit < row.size() * 8; ++bit) {
     std::string damaged = row;
     damaged[bit / 8] ^= 1 << bit % 8;
@@ -137,7 +135,7 @@ TEST(TableStoreShard, DamageIsNoticed)
   });
 }
 
-TEST(TableStoreShard, ASharedSlotIsNoFartherThanASlotIsLarge)
+TEST(TableStoreShard, TheNameOfSharedBlocksIsNoFartherThanASlotIsLarge)
 {
   for (const uint32_t distance : {0u, largest_slot_blocks - 2, largest_slot_blocks - 1}) {
     MappedExtent e = extent(6, 2, 2, 5000);
@@ -184,15 +182,13 @@ TEST(TableStoreShard, PunchKeepsWhatIsOutside)
       ASSERT_EQ(0u, unmapped);
       if (random() % 3 > 0) {
         s.insert(extent(first, end - first, 0, next_physical));
-        for (uint32_t b = first; b < end; ++b) {
+        for (uint32_t b = first; b < end; ++b)
           model[b] = next_physical++;
-        }
       }
       std::vector<uint32_t> mapped(shard_span_blocks, 0);
       for (const MappedExtent& e : s.extents) {
-        for (uint32_t i = 0; i < e.physical.blocks; ++i) {
+        for (uint32_t i = 0; i < e.physical.blocks; ++i)
           mapped[e.logical_block + i] = e.physical.block + i;
-        }
       }
       ASSERT_EQ(model, mapped);
     }
@@ -252,9 +248,8 @@ TEST(TableStoreOnode, KeepsOneCopyOfItsRow)
   std::fill(row.begin(), row.end(), 'x');
   expect_equal(o, decoded);
   ASSERT_GE(decoded.attrs.size(), 2u);
-  for (const auto& [name, value] : decoded.attrs) {
+  for (const auto& [name, value] : decoded.attrs)
     EXPECT_EQ(row.size(), value.raw_length()) << name;
-  }
 }
 
 TEST(TableStoreOnode, DamageIsNoticed)
@@ -354,8 +349,8 @@ TEST(TableStoreRowCodec, IntegersComeBackAsTheyWere)
 namespace {
 
 /// Blocks 100 to 116 of container 2, with one reference.
-struct ExampleSlot : ReferenceMap {
-  ExampleSlot()
+struct ExampleMap : ReferenceMap {
+  ExampleMap()
   {
     container = 2;
     first_block = 100;
@@ -366,90 +361,85 @@ struct ExampleSlot : ReferenceMap {
 uint32_t total_blocks(const std::vector<Extent>& extents)
 {
   uint32_t blocks = 0;
-  for (const Extent& e : extents) {
+  for (const Extent& e : extents)
     blocks += e.blocks;
-  }
   return blocks;
 }
 
 }  // namespace
 
-TEST(TableStoreSharedSlot, FreesABlockWithItsLastReference)
+TEST(TableStoreReferenceMap, FreesABlockWithItsLastReference)
 {
-  ExampleSlot slot;
-  ASSERT_TRUE(slot.add_reference(104, 4));
+  ExampleMap map;
+  ASSERT_TRUE(map.add_reference(104, 4));
   std::vector<Extent> freed;
-  ASSERT_TRUE(slot.drop_reference(104, 2, &freed));
+  ASSERT_TRUE(map.drop_reference(104, 2, &freed));
   EXPECT_TRUE(freed.empty());
-  ASSERT_TRUE(slot.drop_reference(102, 4, &freed));
+  ASSERT_TRUE(map.drop_reference(102, 4, &freed));
   EXPECT_EQ((std::vector<Extent>{Extent{2, 102, 4}}), freed);
   freed.clear();
-  EXPECT_FALSE(slot.drop_reference(103, 1, &freed));
-  EXPECT_FALSE(slot.add_reference(105, 2));
+  EXPECT_FALSE(map.drop_reference(103, 1, &freed));
+  EXPECT_FALSE(map.add_reference(105, 2));
   EXPECT_TRUE(freed.empty());
 }
 
-TEST(TableStoreSharedSlot, KeepsItsFirstBlockUntilAllElseIsFree)
+TEST(TableStoreReferenceMap, KeepsItsFirstBlockUntilAllElseIsFree)
 {
-  ExampleSlot slot;
+  ExampleMap map;
   std::vector<Extent> freed;
-  ASSERT_TRUE(slot.drop_reference(100, 8, &freed));
+  ASSERT_TRUE(map.drop_reference(100, 8, &freed));
   EXPECT_EQ((std::vector<Extent>{Extent{2, 101, 7}}), freed);
-  EXPECT_FALSE(slot.add_reference(100, 1));
-  EXPECT_EQ(9u, total_blocks(slot.owned()));
-  ASSERT_TRUE(slot.drop_reference(108, 8, &freed));
+  EXPECT_FALSE(map.add_reference(100, 1));
+  EXPECT_EQ(9u, total_blocks(map.owned()));
+  ASSERT_TRUE(map.drop_reference(108, 8, &freed));
   EXPECT_EQ(16u, total_blocks(freed));
-  EXPECT_TRUE(slot.runs.empty());
+  EXPECT_TRUE(map.runs.empty());
 }
 
-TEST(TableStoreSharedSlot, CountsReferencesLikeOneNumberPerBlock)
+TEST(TableStoreReferenceMap, CountsReferencesLikeOneNumberPerBlock)
 {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    ExampleSlot slot;
+    ExampleMap map;
     std::vector<uint32_t> model(16, 1);
-    while (!slot.runs.empty()) {
+    while (!map.runs.empty()) {
       const uint32_t first = random() % 16;
       const uint32_t blocks = 1 + random() % (16 - first);
       bool all = true;
-      for (uint32_t b = first; b < first + blocks; ++b) {
+      for (uint32_t b = first; b < first + blocks; ++b)
         all = all && model[b] > 0;
-      }
       std::vector<Extent> freed;
       const bool add = random() % 5 < 2;
-      const bool done = add ? slot.add_reference(100 + first, blocks)
-                            : slot.drop_reference(100 + first, blocks, &freed);
+      const bool done = add ? map.add_reference(100 + first, blocks)
+                            : map.drop_reference(100 + first, blocks, &freed);
       ASSERT_EQ(all, done);
-      for (uint32_t b = first; all && b < first + blocks; ++b) {
+      for (uint32_t b = first; all && b < first + blocks; ++b)
         model[b] += add ? 1 : -1;
-      }
       for (const Extent& e : freed) {
-        for (uint32_t b = e.block; b < e.end(); ++b) {
+        for (uint32_t b = e.block; b < e.end(); ++b)
           ASSERT_EQ(0u, model[b - 100]);
-        }
       }
-      if (!slot.runs.empty()) {
+      if (!map.runs.empty()) {
         ReferenceMap decoded;
         decoded.container = 2;
         decoded.first_block = 100;
-        decoded.decode(slot.encode());
-        ASSERT_EQ(slot.runs, decoded.runs);
+        decoded.decode(map.encode());
+        ASSERT_EQ(map.runs, decoded.runs);
       }
     }
-    for (uint32_t references : model) {
+    for (uint32_t references : model)
       ASSERT_EQ(0u, references);
-    }
   }
 }
 
 // With a right checksum, as a faulty writer would leave it: fsck counts references block by block.
-TEST(TableStoreSharedSlot, OneThatIsNoSlotIsDamage)
+TEST(TableStoreReferenceMap, OneThatContradictsItselfIsDamage)
 {
   auto decodes = [](const std::map<uint32_t, ReferenceMap::Run>& runs) {
-    ExampleSlot slot, decoded;
-    slot.runs = runs;
+    ExampleMap map, decoded;
+    map.runs = runs;
     try {
-      decoded.decode(slot.encode());
+      decoded.decode(map.encode());
     } catch (const ceph::buffer::error&) {
       return false;
     }
@@ -466,12 +456,12 @@ TEST(TableStoreSharedSlot, OneThatIsNoSlotIsDamage)
   EXPECT_FALSE(decodes({}));
 }
 
-TEST(TableStoreSharedSlot, DamageIsNoticed)
+TEST(TableStoreReferenceMap, DamageIsNoticed)
 {
-  ExampleSlot slot;
-  slot.add_reference(103, 2);
-  expect_damage_noticed(slot.encode(), [](const std::string& row) {
-    ExampleSlot ignored;
+  ExampleMap map;
+  map.add_reference(103, 2);
+  expect_damage_noticed(map.encode(), [](const std::string& row) {
+    ExampleMap ignored;
     ignored.decode(row);
   });
 }

@@ -40,9 +40,8 @@ void run(Input in)
   const uint32_t first = in.u8() % shard_span_blocks;
   const uint32_t end = first + 1 + in.u8() % (shard_span_blocks - first);
   ExtentShard shard;
-  if (!decode(take_row(in), &shard)) {
+  if (!decode(take_row(in), &shard))
     return;
-  }
   check(shard);
   const std::string written = shard.encode();
   ExtentShard again;
@@ -51,12 +50,10 @@ void run(Input in)
   std::vector<MappedExtent> removed;
   shard.punch(first, end, &removed);
   check(shard);
-  for (const MappedExtent& e : shard.extents) {
+  for (const MappedExtent& e : shard.extents)
     ceph_assert(e.logical_end() <= first || e.logical_block >= end);
-  }
-  for (MappedExtent& e : removed) {
+  for (MappedExtent& e : removed)
     shard.insert(std::move(e));
-  }
   check(shard);
   ceph_assert(decode(shard.encode(), &again));
 }

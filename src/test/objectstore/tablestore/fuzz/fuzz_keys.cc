@@ -65,7 +65,7 @@ void small(uint8_t which, std::string_view key)
   if (which == 2 && decode_pool_stats_key(key, &pool)) {
     ceph_assert(pool_stats_key(pool) == key);
   }
-  if (which == 3 && decode_shared_slot_key(key, &a, &b)) {
+  if (which == 3 && decode_reference_map_key(key, &a, &b)) {
     ceph_assert(reference_map_key(a, b) == key);
   }
 }

@@ -34,9 +34,8 @@ void check(const Onode& o)
 void run(Input in)
 {
   Onode o;
-  if (!decode(take_row(in), &o)) {
+  if (!decode(take_row(in), &o))
     return;
-  }
   check(o);
   const std::string written = o.encode();
   Onode again;

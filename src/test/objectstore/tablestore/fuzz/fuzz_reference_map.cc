@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 
-// The references of a shared slot, and changes of one that is accepted.
+// A reference map, and changes of one that is accepted.
 //
 //   input = first_block:u32 changes:u8 {what:u8 block:u8 blocks:u8} row
 #include <numeric>
@@ -23,61 +23,59 @@ uint64_t blocks_of(const std::vector<Extent>& extents)
                          [](uint64_t sum, const Extent& e) { return sum + e.blocks; });
 }
 
-void check(const ReferenceMap& slot)
+void check(const ReferenceMap& map)
 {
-  uint64_t position = slot.first_block;
-  for (const auto& [block, run] : slot.runs) {
+  uint64_t position = map.first_block;
+  for (const auto& [block, run] : map.runs) {
     ceph_assert(block >= position && run.blocks > 0);
-    ceph_assert(run.references > 0 || (block == slot.first_block && run.blocks == 1));
+    ceph_assert(run.references > 0 || (block == map.first_block && run.blocks == 1));
     position = uint64_t(block) + run.blocks;
   }
-  ceph_assert(position - slot.first_block <= largest_slot_blocks);
+  ceph_assert(position - map.first_block <= largest_slot_blocks);
 }
 
-bool decode(std::string_view row, ReferenceMap* slot)
+bool decode(std::string_view row, ReferenceMap* map)
 {
   const Exactly memory(row);
   try {
-    slot->decode(memory.view());
+    map->decode(memory.view());
   } catch (const ceph::buffer::error&) {
     return false;
   }
-  ceph_assert(!slot->runs.empty() && slot->runs.begin()->first == slot->first_block);
-  check(*slot);
+  ceph_assert(!map->runs.empty() && map->runs.begin()->first == map->first_block);
+  check(*map);
   return true;
 }
 
 void run(Input in)
 {
-  ReferenceMap slot;
-  slot.first_block = in.u32();
+  ReferenceMap map;
+  map.first_block = in.u32();
   std::vector<Change> changes(in.u8() % 8);
   for (Change& c : changes) {
     c.add = in.u8() & 1;
-    c.block = slot.first_block + in.u8();
+    c.block = map.first_block + in.u8();
     c.blocks = in.u8() % 64 + 1;
   }
-  if (!decode(take_row(in), &slot)) {
+  if (!decode(take_row(in), &map))
     return;
-  }
   for (const Change& c : changes) {
-    if (uint64_t(c.block) + c.blocks > UINT32_MAX || c.block < slot.first_block) {
+    if (uint64_t(c.block) + c.blocks > UINT32_MAX || c.block < map.first_block) {
       continue;   // no extent does
     }
-    const uint64_t before = blocks_of(slot.owned());
+    const uint64_t before = blocks_of(map.owned());
     std::vector<Extent> freed;
-    c.add ? slot.add_reference(c.block, c.blocks)
-          : slot.drop_reference(c.block, c.blocks, &freed);
-    ceph_assert(blocks_of(slot.owned()) + blocks_of(freed) == before);
-    check(slot);
-    if (slot.runs.empty()) {
+    c.add ? map.add_reference(c.block, c.blocks)
+          : map.drop_reference(c.block, c.blocks, &freed);
+    ceph_assert(blocks_of(map.owned()) + blocks_of(freed) == before);
+    check(map);
+    if (map.runs.empty())
       return;
-    }
   }
   ReferenceMap again;
-  again.first_block = slot.first_block;
-  ceph_assert(decode(slot.encode(), &again));
-  ceph_assert(again.runs == slot.runs);
+  again.first_block = map.first_block;
+  ceph_assert(decode(map.encode(), &again));
+  ceph_assert(again.runs == map.runs);
 }
 
 }  // namespace

@@ -93,12 +93,12 @@ void onodes()
 
 void reference_maps()
 {
-  ReferenceMap slot;
-  slot.first_block = 100;
-  slot.runs[100] = {1, 0};
-  slot.runs[103] = {5, 2};
-  slot.runs[108] = {8, 1};
-  const std::string row = slot.encode();
+  ReferenceMap map;
+  map.first_block = 100;
+  map.runs[100] = {1, 0};
+  map.runs[103] = {5, 2};
+  map.runs[108] = {8, 1};
+  const std::string row = map.encode();
   const std::string head = with({100, 0, 0, 0, 3, 1, 3, 5, 0, 4, 2, 0, 4, 2}, "");
   save("reference_map", "body", head + with({0}, body_of(row)));
   save("reference_map", "row", head + with({1}, row));

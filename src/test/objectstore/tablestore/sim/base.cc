@@ -22,7 +22,7 @@ void fill_log(Machine& machine, uint64_t position)
   for (uint32_t i = 0; machine.engine().counters().log_bytes < position; ++i) {
     const bool far = position - machine.engine().counters().log_bytes > small_part + large;
     run(machine, {far ? Op::fill_log : Op::set_attrs, 1, 0, i});
-    machine.stepper().lane().checkpoint_if_requested();
+    machine.threads().step("checkpoint");
   }
 }
 

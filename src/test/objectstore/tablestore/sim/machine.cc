@@ -16,7 +16,7 @@ namespace tablestore_sim {
 
 using tablestore::EngineOptions;
 using tablestore::Family;
-using tablestore::Reporter;
+using tablestore::Result;
 using tablestore::Status;
 using tablestore::Txn;
 
@@ -117,23 +117,37 @@ void Machine::end()
     delete *callbacks.begin();
 }
 
+/// What the store finds around it.
+class Machine::Around : public tablestore::Surroundings {
+ public:
+  explicit Around(Machine& machine) : machine(machine) {}
+  Result<std::shared_ptr<tablestore::Disk>> open_disk() override
+  {
+    return std::shared_ptr<tablestore::Disk>(machine.sim_disk);
+  }
+  tablestore::Threads& threads() override { return machine.threads(); }
+  void adjust(EngineOptions& o) override
+  {
+    set_engine_options(o);
+    o.threads = machine.stepped_threads;
+  }
+  void transaction_begins(const std::shared_ptr<const Txn>& txn) override
+  {
+    if (machine.being_queued)
+      machine.being_queued->txn = txn;
+  }
+
+ private:
+  Machine& machine;
+};
+
 void Machine::make_store()
 {
-  tablestore::StoreSeams seams;
-  seams.disk = sim_disk;
-  seams.stepped = true;
-  seams.engine_options = [this](EngineOptions& o) {
-    set_engine_options(o);
-    o.stepped = [this] {
-      full = true;
-      throw Died{"waits for space"};
-    };
-  };
-  seams.on_queue = [this](const std::shared_ptr<const Txn>& txn) {
-    if (being_queued)
-      being_queued->txn = txn;
-  };
-  store = std::make_unique<TableStore>(g_ceph_context, directory, std::move(seams));
+  stepped_threads->when_stalled([this] {
+    full = true;
+    throw Died{"waits for space"};
+  });
+  store = std::make_unique<TableStore>(g_ceph_context, directory, std::make_shared<Around>(*this));
 }
 
 void Machine::become(State state, uint64_t lsn)
@@ -175,7 +189,7 @@ void Machine::flush_table_meanwhile()
 {
   sim_disk->meanwhile([this] {
     if (random() % 40 == 0 && !full)   // the next one dies of others
-      full = stepper().lane().flush_table().code() == ENOSPC;
+      full = stepped_threads->flush_table().code() == ENOSPC;
   });
 }
 
@@ -264,11 +278,17 @@ void Machine::make_first_collections()
   }
 }
 
+void Machine::commit()
+{
+  stepped_threads->step("commit");
+  stepped_threads->step_all("apply");
+}
+
 void Machine::commit_all()
 {
   for (const auto& record : submitted) {
     while (record->txn->lsn() == 0 || record->calls[Callback::commit] == 0) {
-      stepper().lane().commit();
+      commit();
       run_callbacks();
     }
   }

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "common/Finisher.h"
-#include "os/tablestore/stepping.h"
+#include "os/tablestore/TableStore.h"
+#include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/sim/model.h"
 #include "test/objectstore/tablestore/sim/transaction_maker.h"
 #include "test/tablestore/sim/frame/snapshot.h"
 #include "test/tablestore/sim/frame/verdict.h"
 #include "test/tablestore/sim/sim_disk.h"
+#include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore_sim {
 
@@ -26,6 +28,7 @@ using tablestore::sim::Fate;
 using tablestore::sim::Faults;
 using tablestore::sim::SimDisk;
 using tablestore::sim::Snapshot;
+using tablestore::sim::SteppedThreads;
 using tablestore::sim::Unreadable;
 
 /// The directory that is not simulated: it holds the files `fsid` and `type` only. Made by the
@@ -57,8 +60,8 @@ class Machine {
 
   SimDisk& disk() { return *sim_disk; }
   TableStore& tablestore() { return *store; }
-  tablestore::StoreStepper stepper() { return tablestore::StoreStepper(*store); }
-  tablestore::Engine& engine() { return stepper().engine(); }
+  tablestore::Engine& engine() { return store->parts().engine; }
+  SteppedThreads& threads() { return *stepped_threads; }
 
   /// The table has met a full disk. RocksDB looks for space again after some seconds of real time,
   /// for which a simulator does not wait: such a store is to be stopped.
@@ -71,7 +74,9 @@ class Machine {
   /// where `across`. 0, or the error with which the store refused it and took it back.
   int transaction(const std::vector<OpOnObject>& ops, bool across = false);
   void make_first_collections();
-  /// Makes the lane's steps until everything submitted is applied.
+  /// A step of the commit lane, and all that is durable goes to the table.
+  void commit();
+  /// The same until everything submitted is durable.
   void commit_all();
   /// A callback after all that was queued through one handle.
   void flush_commit(uint64_t which);
@@ -103,6 +108,7 @@ class Machine {
  private:
   struct Record;
   class Callback;
+  class Around;
   using RecordRef = std::shared_ptr<Record>;
   using Handle = ObjectStore::CollectionHandle;
 
@@ -118,6 +124,7 @@ class Machine {
   void check_order() const;
 
   std::shared_ptr<SimDisk> sim_disk;
+  const std::shared_ptr<SteppedThreads> stepped_threads = std::make_shared<SteppedThreads>();
   Random random;
   bool full = false;
   State floor_state;

@@ -95,7 +95,7 @@ void Machine::check_live(bool lied, bool unclean)
   if (d.empty() && !lied && !unclean) {
     engine().drain();
     d = compare.space(latest_state);
-    if (const int errors = d.empty() ? stepper().fsck(true) : 0; errors != 0)
+    if (const int errors = d.empty() ? store->parts().check({.deep = true}) : 0; errors != 0)
       d = "fsck = " + std::to_string(errors);
   }
   sim_disk->set_faults(faults);

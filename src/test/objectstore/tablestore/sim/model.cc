@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "include/stringify.h"
-#include "os/tablestore/stepping.h"
+#include "os/tablestore/mounted_store.h"
 
 namespace tablestore_sim {
 
@@ -242,7 +242,7 @@ std::string Comparison::space(const State& expected)
     if (std::string d = differs(what, said.data_stored, bytes); !d.empty())
       return d;
   }
-  tablestore::Engine& engine = tablestore::StoreStepper(store).engine();
+  tablestore::Engine& engine = store.parts().engine;
   uint64_t allocated = 0;
   for (const auto& [container, owned] : engine.owned_blocks())
     allocated += owned.count() * tablestore::block_bytes;

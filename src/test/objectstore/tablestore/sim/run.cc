@@ -8,7 +8,6 @@
 
 namespace tablestore_sim {
 
-using tablestore::Result;
 using tablestore::Status;
 
 Run::Run(const HistoryOptions& options) : options(options)
@@ -103,14 +102,10 @@ void Run::engine_work(const char* what, const Status& status)
   throw Died{status.what()};
 }
 
-void Run::background(const std::function<Result<bool>()>& work, Random& random)
+void Run::background(const char* work, Random& random)
 {
-  for (uint64_t n = 1 + random() % 8; n > 0; --n) {
-    if (const auto done = work(); !done.ok()) {
-      expect_excuse("background work: " + done.status().what());
-      throw Died{done.status().what()};
-    }
-  }
+  for (uint64_t n = 1 + random() % 8; n > 0; --n)
+    machine->threads().step(work);
 }
 
 void Run::fill_disk(Random& random)
@@ -169,28 +164,29 @@ void Run::remount(Step::Kind kind, Random& random)
 
 void Run::make(const Step& step, Random& random)
 {
-  tablestore::StoreStepper stepper = machine->stepper();
   switch (step.kind) {
   case Step::Kind::transaction:
   case Step::Kind::across:
   case Step::Kind::collections:
   case Step::Kind::bulk:
     return transaction(step.kind, random);
-  case Step::Kind::commit: return stepper.lane().commit();
+  case Step::Kind::commit: return machine->commit();
   case Step::Kind::read: return machine->check_some(random, lied_ || (faulty && unclean));
   case Step::Kind::drain: return check_quiet();
   case Step::Kind::flush_commit: return machine->flush_commit(random());
-  case Step::Kind::tick: return stepper.tick();
+  case Step::Kind::tick:
+    machine->threads().step("tick");
+    return;
   case Step::Kind::drop_caches:
     machine->tablestore().flush_cache(nullptr);
     return;
   case Step::Kind::checkpoint: return engine_work("checkpoint", machine->engine().checkpoint());
-  case Step::Kind::requested: return stepper.lane().checkpoint_if_requested();
+  case Step::Kind::requested:
+    machine->threads().step("checkpoint");
+    return;
   case Step::Kind::compact: return engine_work("compaction", machine->engine().compact());
-  case Step::Kind::prepare:
-    return background([&] { return stepper.lane().prepare(); }, random);
-  case Step::Kind::shrink:
-    return background([&] { return stepper.lane().shrink(); }, random);
+  case Step::Kind::prepare: return background("prepare", random);
+  case Step::Kind::shrink: return background("shrink", random);
   case Step::Kind::fill_disk: return fill_disk(random);
   case Step::Kind::faults: return set_faults(random);
   case Step::Kind::rot:

@@ -28,7 +28,8 @@ class Run : public tablestore::sim::HistoryRun {
   void transaction(Step::Kind kind, Random& random);
   void stumble(Random& random);
   void check_quiet();
-  void background(const std::function<tablestore::Result<bool>()>& work, Random& random);
+  /// Some steps of it.
+  void background(const char* work, Random& random);
   void engine_work(const char* what, const tablestore::Status& status);
   void fill_disk(Random& random);
   void set_faults(Random& random);

@@ -1,6 +1,6 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-#include "os/tablestore/operate/onode_dump.h"
+#include "os/tablestore/object/onode_dump.h"
 
 #include "include/stringify.h"
 

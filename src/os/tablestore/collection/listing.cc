@@ -1,0 +1,106 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/collection/listing.h"
+
+#include <algorithm>
+
+#include "common/debug.h"
+#include "common/perf_counters.h"
+#include "os/tablestore/home/perf.h"
+#include "os/tablestore/rows/keys.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.listing "
+
+namespace tablestore {
+
+struct Listing::Request {
+  const Collection& c;
+  const std::string start_key;
+  const std::string end_key;   ///< empty: no end but the collection's
+  const size_t max;
+  std::vector<ghobject_t>* ls;
+  ghobject_t* next;            ///< the first object that was not listed, once `done`
+  bool done = false;           ///< nothing more is to be listed
+};
+
+/// What the request wants of one range of rows.
+int Listing::list_range(Request& request, const std::string& first, const std::string& range_end)
+{
+  const std::string low = std::max(first, request.start_key);
+  if (low >= range_end)
+    return 0;
+  auto it = engine.iterate(Family::object, low, range_end);
+  for (it->seek(low); it->valid(); it->next()) {
+    ghobject_t oid;
+    if (!decode_onode_key(it->key(), &oid)) {
+      derr << __func__ << " " << request.c.cid
+           << ": a row has a key that is no object; run fsck" << dendl;
+      return -EIO;
+    }
+    const bool beyond_end = !request.end_key.empty() && it->key() >= request.end_key;
+    if (request.ls->size() >= request.max || beyond_end) {
+      *request.next = oid;
+      request.done = true;
+      return 0;
+    }
+    request.ls->push_back(std::move(oid));
+  }
+  if (!it->status().ok()) {
+    derr << __func__ << " " << request.c.cid << ": " << it->status().what() << dendl;
+    return -EIO;
+  }
+  return 0;
+}
+
+int Listing::list(Collection& c, const ghobject_t& start, const ghobject_t& end, int max,
+                  std::vector<ghobject_t>* ls, ghobject_t* pnext)
+{
+  ghobject_t unused;
+  ghobject_t& next = pnext ? *pnext : unused;
+  if (!c.exists)
+    return -ENOENT;
+  if (start.is_max() || start.hobj.is_max()) {
+    next = ghobject_t::get_max();
+    return 0;
+  }
+  const auto started_at = ceph::mono_clock::now();
+  // The table shows what was applied.
+  c.flush();
+  std::string temp_first, temp_end, first, range_end;
+  {
+    std::shared_lock l{c.lock};
+    if (!c.exists)
+      return -ENOENT;
+    collection_key_range(c.cid, c.node.bits, &temp_first, &temp_end, &first, &range_end);
+  }
+  const bool end_is_max = end.is_max() || end.hobj.is_max();
+  const bool from_temp = start == ghobject_t() || start.hobj == hobject_t() ||
+      start == c.cid.get_min_hobj() || start.hobj.is_temp();
+  Request request{c, onode_key(start), end_is_max ? std::string() : onode_key(end), size_t(max), ls,
+                  &next};
+  int r = 0;
+  if (from_temp && temp_first < temp_end)
+    r = list_range(request, temp_first, temp_end);
+  if (r == 0 && !request.done && !end.hobj.is_temp())
+    r = list_range(request, first, range_end);
+  if (r == 0 && !request.done)
+    next = ghobject_t::get_max();
+  logger.tinc(l_tablestore_clist_lat, ceph::mono_clock::now() - started_at);
+  dout(15) << __func__ << " " << c.cid << " [" << start << ", " << end << ") max " << max
+           << " = " << r << ", " << ls->size() << " listed, next " << next << dendl;
+  return r;
+}
+
+int Listing::is_empty(Collection& c, bool* empty)
+{
+  std::vector<ghobject_t> ls;
+  const int r = list(c, ghobject_t(), ghobject_t::get_max(), 1, &ls, nullptr);
+  if (r == 0)
+    *empty = ls.empty();
+  return r;
+}
+
+}  // namespace tablestore

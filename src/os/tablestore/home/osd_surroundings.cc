@@ -1,0 +1,28 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "os/tablestore/home/osd_surroundings.h"
+
+#include "common/ceph_context.h"
+#include "common/config.h"
+#include "common/debug.h"
+#include "os/tablestore/engine/io/file_disk.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore(" << path << ") "
+
+namespace tablestore {
+
+Result<std::shared_ptr<Disk>> OsdSurroundings::open_disk()
+{
+  FileDiskOptions options;
+  options.io_uring = cct->_conf.get_val<bool>("tablestore_io_uring");
+  options.log = [this](const std::string& line) { dout(0) << line << dendl; };
+  auto opened = open_file_disk(path, options);
+  if (!opened.ok())
+    return opened.status();
+  return std::shared_ptr<Disk>(opened.take());
+}
+
+}  // namespace tablestore

@@ -1,0 +1,109 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "include/uuid.h"
+#include "os/tablestore/check/fsck.h"
+#include "os/tablestore/collection/collections.h"
+#include "os/tablestore/collection/listing.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/home/store_home.h"
+#include "os/tablestore/home/store_meta.h"
+#include "os/tablestore/object/data_cache.h"
+#include "os/tablestore/object/error_injection.h"
+#include "os/tablestore/object/nid_allocator.h"
+#include "os/tablestore/object/object_data.h"
+#include "os/tablestore/object/objects.h"
+#include "os/tablestore/object/onode_cache.h"
+#include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/omap/omap_reader.h"
+#include "os/tablestore/operate/admin.h"
+#include "os/tablestore/operate/statistics.h"
+#include "os/tablestore/operate/ticker.h"
+#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/space/space_gate.h"
+#include "os/tablestore/txn/commit_callbacks.h"
+#include "os/tablestore/txn/txn_queue.h"
+#include "os/tablestore/txn/txn_throttle.h"
+
+namespace tablestore {
+
+/// A store between mount and umount: all its parts. The order of the members is that in which they
+/// are made; they are destroyed from the last to the first.
+///
+/// Called from any thread. Locks, in the order in which they may be taken:
+///
+///   1 locks of collections (Collection::lock), several only through CollectionLocks
+///   2 the lock of Collections
+///   3 the mutexes inside of the other parts, which are leaves
+///
+/// The engine's commit lane calls CommitCallbacks, which takes none of 1 and 2. So a thread may
+/// wait for the lane while it holds them.
+class MountedStore {
+ public:
+  /// The home's directory is open. 0 and the store, or an error, after a log line.
+  static int open(StoreHome& home, const uuid_d& fsid, ErrorInjection& injected, bool read_only,
+                  std::unique_ptr<MountedStore>* out);
+  /// Without close() before it, as the end of the process: what is not durable is lost.
+  ~MountedStore() = default;
+  /// Umount. No call may follow.
+  void close();
+
+  /// What is done once a second: caches get their sizes, counters are brought up to date.
+  void tick();
+  int drop_caches();
+  /// While nobody else uses the store: the number of errors that are left, or -EIO.
+  int check(Fsck::Options options);
+
+ private:
+  /// The engine, and what it needs to be opened.
+  struct Foundation {
+    Foundation(StoreHome& home, std::shared_ptr<Disk> disk);
+    const std::shared_ptr<Disk> disk;
+    TxnThrottle throttle;
+    CommitCallbacks callbacks;
+    Reporter reporter;
+    std::unique_ptr<Engine> engine;   ///< calls the callbacks
+  };
+  static int open_engine(StoreHome& home, const uuid_d& fsid, std::unique_ptr<Foundation>* out);
+  /// What has to be known before the other parts are made.
+  struct Found {
+    TxnQueue::Limits limits{};
+    uint64_t nid_max = 0;
+    bool has_fast_commits = false;
+  };
+  static int find(StoreHome& home, Engine& engine, bool read_only, Found* found);
+  MountedStore(StoreHome& home, std::unique_ptr<Foundation> foundation, const Found& found,
+               ErrorInjection& injected);
+  int load();
+  void start();
+
+  StoreHome& home;
+  CephContext* const cct;
+  const std::unique_ptr<Foundation> foundation;
+
+ public:
+  Engine& engine;
+  DataCache data_cache;
+  OnodeCache onodes;
+  ReferenceMaps reference_maps;
+  ObjectData data;
+  NidAllocator nids;
+  PoolTotals pools;
+  SpaceGate gate;
+  Collections collections;
+  Listing listing;
+  Objects objects;
+  OmapReader omap;
+  TxnQueue txns;
+  Statistics statistics;
+
+ private:
+  std::optional<AdminCommands> admin;
+  std::optional<Ticker> ticker;
+};
+
+}  // namespace tablestore

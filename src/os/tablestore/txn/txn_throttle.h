@@ -1,0 +1,49 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#pragma once
+
+#include "common/Throttle.h"
+#include "os/tablestore/home/options.h"
+
+namespace tablestore {
+
+/// How many transactions, and how many bytes of them, wait to become durable: no more than the
+/// options say. Thread-safe.
+class TxnThrottle {
+ public:
+  TxnThrottle(CephContext* cct, const StoreOptions& options)
+    : options(options),
+      bytes(cct, "tablestore_throttle_bytes", options.throttle_bytes, false),
+      ops(cct, "tablestore_throttle_ops", options.throttle_ops, false)
+  {
+  }
+
+  /// Waits until there is room.
+  void get(uint64_t get_ops, uint64_t get_bytes)
+  {
+    follow(options.throttle_ops, ops);
+    follow(options.throttle_bytes, bytes);
+    ops.get(get_ops);
+    bytes.get(get_bytes);
+  }
+  void put(uint64_t put_ops, uint64_t put_bytes)
+  {
+    bytes.put(put_bytes);
+    ops.put(put_ops);
+  }
+  bool is_idle() const { return ops.get_current() == 0; }
+
+ private:
+  /// Who waits already learns of a new limit with the next put().
+  static void follow(uint64_t limit, Throttle& throttle)
+  {
+    if (uint64_t(throttle.get_max()) != limit)
+      throttle.reset_max(limit);
+  }
+
+  const StoreOptions& options;
+  Throttle bytes;
+  Throttle ops;
+};
+
+}  // namespace tablestore
