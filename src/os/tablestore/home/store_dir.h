@@ -24,7 +24,6 @@ class StoreDir {
   /// Opens and locks the fsid file. -ENOENT (or makes it: `create`), -EBUSY.
   int open(bool create);
   void close();
-  bool is_open() const { return fd >= 0; }
 
   /// -ENOENT where it is empty: an mkfs that was interrupted. -EINVAL where it is no uuid.
   int read_fsid(uuid_d* fsid) const;

@@ -26,15 +26,15 @@ FLOORS: tuple[tuple[Room, ...], ...] = (
     (("object/",),),
     (("collection/",),),
     (("space/",),),
-    (("rows/",),),
     (("home/",),),
+    (("rows/",),),
     # The engine: how its rooms hang together.
     (("engine/engine.cc", "engine/txn.cc", "engine/recovery.*"),),
     (("engine/commit/",),),
     (("engine/table/",),),
     # The engine's face for the store. Its types (Txn, Family, Reporter) are those of the rooms
     # above, which hand transactions on; what is below does not know what a transaction is.
-    (("engine/engine.h", "engine/stepping.h"),),
+    (("engine/engine.h",),),
     (("engine/container/",), ("engine/log/",)),
     (("engine/counters.h",),),
     (("engine/format/",),),
@@ -50,7 +50,6 @@ FRIENDS: dict[tuple[str, str], str] = {
     ("engine/engine.h", "Engine"): "puts a Txn's data writes into it; its client never sees them",
     ("engine/engine.h", "CommitLane"): "reads a Txn's rows, writes and frees, and numbers it",
     ("engine/engine.h", "Applier"): "takes a Txn's rows to the table",
-    ("engine/engine.h", "EngineStepper"): "makes the steps of an engine without threads",
 }
 
 # Folders that need no README: Ceph's own places, and generated inputs.

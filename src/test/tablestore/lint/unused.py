@@ -21,8 +21,6 @@ OURS = re.compile(r"(?:tablestore::|TableStore::)")
 
 # What may go unused: the beginning of a function, without its arguments, or a name: why.
 KEPT = {
-    "tablestore::EngineStepper::": "the simulator's steps",
-    "tablestore::StoreStepper::": "the simulator's steps",
     "known_compat": "feature bits that need no check; says which bits there are",
 }
 
