@@ -8,14 +8,6 @@
 
 namespace tablestore::sim {
 
-const char* moment_name(Moment moment) {
-  static constexpr const char* names[moments] = {
-      "recovering", "checkpointing", "flushing the table", "compacting", "preparing",
-      "growing",    "punching",      "removing containers",
-      "giving containers another class", "at wrap", "at full disk"};
-  return names[unsigned(moment)];
-}
-
 uint64_t Machine::next_content_ = 1;
 uint64_t Machine::provision_bytes_ = 0;
 

@@ -1,55 +1,20 @@
 // A store on a simulated disk, and what it should hold.
 #pragma once
 
-#include <bitset>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "os/tablestore/engine/engine.h"
+#include "test/tablestore/sim/frame/snapshot.h"
+#include "test/tablestore/sim/frame/verdict.h"
 #include "test/tablestore/sim/model.h"
 #include "test/tablestore/sim/sim_disk.h"
 #include "test/tablestore/sim/stepped_threads.h"
 #include "test/tablestore/sim/transaction_builder.h"
 
 namespace tablestore::sim {
-
-// The engine said "fatal": the process would have ended.
-struct Died {
-  std::string why;
-};
-
-// The oracle has found a difference, or the store does not open.
-struct Failure {
-  std::string what;
-};
-
-// What was being done when a crash came; several may be.
-enum class Moment : uint8_t {
-  recovering,
-  checkpointing,
-  flushing,    // the table, of its own accord
-  compacting,
-  preparing,   // zeros ahead of use are not durable yet
-  growing,     // a container, or the space of a punched part of one
-  punching,
-  removing,    // a container
-  reclassing,  // a container gets another class, and with it another name
-  wrapping,    // the log's end goes on at its beginning
-  full,        // next to nothing is left on the disk
-};
-inline constexpr unsigned moments = 11;
-const char* moment_name(Moment moment);
-using Moments = std::bitset<moments>;
-
-// What a crash needs to know about the moment.
-struct Snapshot {
-  DiskImage image;
-  uint64_t acknowledged_lsn = 0;
-  std::string io;
-  Moments moments = {};
-};
 
 // One life of a store: from an image to the next crash. Single-threaded.
 class Machine {

@@ -11,6 +11,7 @@
 
 #include "os/tablestore/engine/engine.h"
 #include "test/tablestore/sim/disk_image.h"
+#include "test/tablestore/sim/frame/verdict.h"
 
 namespace tablestore::sim {
 
@@ -47,11 +48,6 @@ struct State {
   std::map<std::string, Blocks> objects;
 
   void apply(const Change& change);
-};
-
-// A row could not be read: the store said so, and gave no wrong one.
-struct Unreadable {
-  std::string what;
 };
 
 // Tells where the engine's state differs from `expected`; empty where it does not. `damage`: blocks

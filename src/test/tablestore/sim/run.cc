@@ -1,7 +1,6 @@
 // The steps of a history; its crashes are in run_crash.cc.
 #include "test/tablestore/sim/run.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -59,28 +58,13 @@ void Run::background(Step::Kind kind, Random& random) {
 }
 
 void Run::fill_disk(Random& random) {
-  if (!options_.full) return;
-  const auto space = machine_->disk().space();
-  const uint64_t available = space.ok() ? space->available_bytes : 0;
-  const uint64_t most = random() % 2 ? 8 << 20 : 32 << 10;  // below it, the table's part too
-  const uint64_t left = std::min<uint64_t>(available, random() % most);
-  machine_->disk().set_other_bytes(random() % 3 ? available - left : 0);
+  if (options_.full) sim::fill_disk(machine_->disk(), random);
 }
 
 void Run::set_faults(Random& random) {
-  Faults faults = slowness(random);
-  if (options_.errors) {
-    faults.read_error = random() % 2 ? 0.001 : 0;
-    faults.short_read = random() % 2 ? 0.002 : 0;
-    faults.write_error = random() % 2 ? 0.003 : 0;
-    faults.flush_error = random() % 2 ? 0.005 : 0;
-  }
-  if (options_.damage) {
-    faults.lost_write = random() % 2 ? 0.005 : 0;
-    faults.misdirected_write = random() % 2 ? 0.005 : 0;
-  }
+  const Faults slow = slowness(random);
+  machine_->disk().set_faults(random_faults(slow, true, options_, random));
   faulty_ = options_.errors;
-  machine_->disk().set_faults(faults);
 }
 
 void Run::make(const Step& step, Random& random) {
@@ -129,15 +113,12 @@ void Run::make(const Step& step, Random& random) {
 }
 
 void Run::step(const Step& step) {
-  if (over_) return;
   Random random(step.seed);
   side_random_.seed(step.seed ^ 0x5851F42D4C957F2D);
-  if (options_.trace) {
-    std::printf("%s\n", to_string(step).c_str());
+  if (options_.trace)
     machine_->disk().watch_calls([](const std::string& call) {
       std::printf("    %s\n", call.c_str());
     });
-  }
   if (step.kind == Step::Kind::crash && crash_in_ > 0) {  // the last one did not come in time
     crash(machine_->snapshot(), random);
     if (over_) return;

@@ -3,32 +3,27 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "test/tablestore/sim/frame/crash.h"
 #include "test/tablestore/sim/history.h"
+#include "test/tablestore/sim/machine.h"
 
 namespace tablestore::sim {
 
-// Single-threaded. Two kinds of crashes: the one that a step asks for ends a life, and the history
+// Two kinds of crashes: the one that a step asks for ends a life, and the history
 // goes on with what was recovered. Side crashes are taken from the disk at moments on the way
 // there: what such a crash leaves is recovered, compared, sometimes used for a while and crashed
 // again, and thrown away.
-class Run {
+class Run : public HistoryRun {
  public:
   explicit Run(const HistoryOptions& options);
 
-  // Throws Failure, Died, Unreadable.
-  void step(const Step& step);
-  // The last crash, so that every history ends with a recovery.
-  void finish();
-  bool over() const { return over_; }  // the store was lost, as it may be
-  bool lied() const { return lied_; }  // the disk did not keep its promises
-  HistoryResult& result() { return result_; }
+  void step(const Step& step) override;
+  void finish() override;
 
  private:
   using MachinePtr = std::unique_ptr<Machine>;
-  enum class Reopened { recovered, again, refused };  // again: it crashed, or the disk failed
 
   void make(const Step& step, Random& random);
   void transaction(Random& random, bool abandon);
@@ -43,7 +38,6 @@ class Run {
   void arm(Random& random);
   void watch();
   void count_life(Machine& machine);
-  void count_crash(const Snapshot& at);
   void crash(const Snapshot& snapshot, Random random);
   void side_crashes(const Machine& before);
   void live_on(Machine& machine, Random& random);
@@ -55,15 +49,12 @@ class Run {
   void note_damage(const Machine& machine);
 
   const HistoryOptions options_;
-  HistoryResult result_;
   MachinePtr machine_;
   std::optional<Snapshot> taken_;  // the crash that has happened, unknown to the ghost that runs on
   std::vector<Snapshot> sides_;    // of this life
   Random side_random_;
   uint64_t crash_in_ = 0;          // I/Os; 0: none is due
   bool faulty_ = false;            // the disk fails now and then
-  bool over_ = false;
-  bool lied_ = false;
   DamagedBlocks damage_;           // in containers
 };
 

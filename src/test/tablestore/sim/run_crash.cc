@@ -1,5 +1,4 @@
 // How a history crashes and recovers.
-#include <algorithm>
 #include <cstdio>
 
 #include "test/tablestore/sim/run.h"
@@ -10,11 +9,6 @@ namespace {
 
 constexpr size_t sides_per_life = 24;
 constexpr unsigned fates_per_side = 2;
-
-Fate random_fate(Random& random) {
-  // What leaves most to chance, half of the time.
-  return random() % 2 ? Fate::scrambled : fates[random() % fates.size()];
-}
 
 }  // namespace
 
@@ -43,7 +37,7 @@ void Run::watch() {
 }
 
 // The crash comes at one of the next I/Os.
-void Run::arm(Random& random) { crash_in_ = 1 + random() % (random() % 4 ? 40 : 400); }
+void Run::arm(Random& random) { crash_in_ = random_crash(random); }
 
 void Run::count_life(Machine& machine) {
   const Counters& counters = machine.engine().counters();
@@ -62,11 +56,6 @@ void Run::count_life(Machine& machine) {
   result_.reclassed += counters.containers_reclassed;
 }
 
-void Run::count_crash(const Snapshot& at) {
-  ++result_.crashes;
-  for (unsigned m = 0; m < moments; ++m) result_.crashes_while[m] += at.moments[m];
-}
-
 void Run::rot(Random& random) {
   // At rest: nobody runs, nothing is pending.
   crash_in_ = 0;
@@ -74,29 +63,19 @@ void Run::rot(Random& random) {
   note_damage(*machine_);
   Snapshot at_rest = machine_->snapshot();
   at_rest.image.crash(Fate::drop, random);
-  std::vector<std::pair<std::string, DiskImage::InodeId>> files;
-  const bool anywhere = random() % 4 == 0;  // the log, the table, the label
-  for (const auto& [path, id] : at_rest.image.names())
-    if ((anywhere || path.starts_with("containers/")) && !at_rest.image.inode(id).directory)
-      files.emplace_back(path, id);
-  if (files.empty()) return watch();
-  const auto& [path, id] = files[random() % files.size()];
-  for (int i = 0; i < (anywhere ? 2 : 20); ++i) {
-    const uint64_t blocks = at_rest.image.inode(id).durable.extents.size();
-    const uint32_t block = uint32_t(random() % std::max<uint64_t>(blocks, 1));
-    const uint64_t bit = random();
-    if (!at_rest.image.rot(id, block, bit)) continue;
+  auto rotten = [this](const std::string& path, uint32_t block, uint64_t bit) {
     if (options_.trace)
       std::printf("  rot in block %u of %s, byte %llu\n", block, path.c_str(),
                   (unsigned long long)(bit / 8 % block_bytes));
     lied_ = true;
     if (path.starts_with("containers/"))
       damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block});
-  }
+  };
+  if (!sim::rot(&at_rest.image, random, rotten)) return watch();
   count_life(*machine_);
   sides_.clear();
   auto before = std::move(machine_);
-  count_crash(at_rest);
+  result_.count_crash(at_rest);
   faulty_ = false;
   std::optional<Snapshot> none;
   over_ = recover(&machine_, *before, at_rest, at_rest.image, random, false, &none) ==
@@ -158,55 +137,43 @@ Faults Run::slowness(Random& random) {
   return {.slow = random() % 2 ? 0.5 : 0, .late = random() % 2 ? 0.1 : 0};
 }
 
-Run::Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
-                                   const Snapshot& snapshot, Random& random) {
-  Snapshot at = snapshot;  // as the last crash found it
-  for (unsigned again = 0;; ++again) {
-    const Fate fate = random_fate(random);
-    at.image.crash(fate, random);
-    if (options_.trace)
-      std::printf("  crash at \"%s\", fate %s, acknowledged up to %llu\n", at.io.c_str(),
-                  fate_name(fate), (unsigned long long)snapshot.acknowledged_lsn);
-    count_crash(at);
-    const bool may_crash = again < 3 && random() % 3 == 0;
-    std::optional<Snapshot> crashed;
-    if (again == 4) faulty_ = false;
-    const Reopened r =
-        recover(machine, before, snapshot, at.image, random, may_crash, &crashed);
-    if (r != Reopened::again) return r;
-    result_.ios += (*machine)->disk().ios();
-    if (crashed)
-      at = std::move(*crashed);
-    else
-      at = (*machine)->snapshot();
-  }
+Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
+                              const Snapshot& snapshot, Random& random) {
+  return sim::recover_at_last(
+      snapshot, random,
+      {.trace = options_.trace,
+       .count = [this](const Snapshot& at) { result_.count_crash(at); },
+       .heal = [this] { faulty_ = false; },
+       .reopen = [&](const DiskImage& left, Random& random, bool may_crash,
+                     std::optional<Snapshot>* next) {
+         const Reopened r = recover(machine, before, snapshot, left, random, may_crash, next);
+         if (r != Reopened::again) return r;
+         result_.ios += (*machine)->disk().ios();
+         if (!*next) *next = (*machine)->snapshot();
+         return r;
+       }});
 }
 
-Run::Reopened Run::recover(MachinePtr* result, const Machine& before, const Snapshot& crashed,
-                           const DiskImage& left, Random& random, bool may_crash,
-                           std::optional<Snapshot>* again) {
+Reopened Run::recover(MachinePtr* result, const Machine& before, const Snapshot& crashed,
+                      const DiskImage& left, Random& random, bool may_crash,
+                      std::optional<Snapshot>* again) {
   *result = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
   Machine& machine = **result;
   const bool errors = faulty_ && options_.errors && random() % 2;
+  Faults faults;
   if (errors)
-    machine.disk().set_faults(random() % 2 ? Faults{.data_read_error = 0.2}
-                                           : Faults{.read_error = 0.005, .flush_error = 0.02,
-                                                    .short_read = 0.005});
-  if (may_crash) {
-    uint64_t in = 1 + random() % 30;
-    machine.disk().watch([&machine, again, in](const DiskImage& now, const char* io) mutable {
-      if (in > 0 && --in == 0) *again = machine.snapshot(now, io);
-    });
-  }
-  std::string why;
-  try {
-    const Status s = machine.open();
-    if (!s.ok()) why = s.what();
-  } catch (const Died& d) {
-    why = d.why;
-  }
-  machine.disk().watch(nullptr);
-  machine.disk().set_faults({});
+    faults = random() % 2 ? Faults{.data_read_error = 0.2}
+                          : Faults{.read_error = 0.005, .flush_error = 0.02, .short_read = 0.005};
+  const Opening opening{
+      .open =
+          [&machine] {
+            const Status s = machine.open();
+            return s.ok() ? "" : s.what();
+          },
+      .snapshot = [&machine](const DiskImage& now,
+                             const char* io) { return machine.snapshot(now, io); }};
+  const std::string why =
+      open_among_faults(machine.disk(), opening, faults, may_crash, random, again);
   if (*again) return Reopened::again;
   if (!why.empty() && errors) {
     ++result_.died;

@@ -10,9 +10,10 @@ namespace {
 TEST(Simulator, OneSeedIsOneHistory) {
   HistoryOptions options;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    choose_base(seed, &options);
-    const auto steps = make_history(seed, options);
-    const HistoryResult first = run_history(steps, options), second = run_history(steps, options);
+    histories.choose_base(seed, &options);
+    const auto steps = histories.make(seed, options.steps);
+    const HistoryResult first = histories.run(steps, options);
+    const HistoryResult second = histories.run(steps, options);
     EXPECT_EQ(first.failure, "");
     EXPECT_EQ(first.ios, second.ios);
     EXPECT_EQ(first.crashes, second.crashes);
@@ -21,24 +22,14 @@ TEST(Simulator, OneSeedIsOneHistory) {
   }
 }
 
-TEST(Simulator, StepsAreReadAsTheyArePrinted) {
-  for (const Step& step : make_history(5, {})) {
-    const auto read = parse_step(to_string(step));
-    ASSERT_TRUE(read);
-    EXPECT_EQ(read->kind, step.kind);
-    EXPECT_EQ(read->seed, step.seed);
-  }
-  EXPECT_FALSE(parse_step("nonsense:1"));
-}
-
 class RandomHistories : public testing::TestWithParam<std::pair<const char*, HistoryOptions>> {};
 
 TEST_P(RandomHistories, EndInAStateThatTheModelAllows) {
   HistoryOptions options = GetParam().second;
   uint64_t crashes = 0;
   for (uint64_t seed = 1000; seed < 1010; ++seed) {
-    choose_base(seed, &options);
-    const HistoryResult r = run_history(make_history(seed, options), options);
+    histories.choose_base(seed, &options);
+    const HistoryResult r = histories.run(histories.make(seed, options.steps), options);
     ASSERT_EQ(r.failure, "") << "seed " << seed;
     crashes += r.crashes;
   }

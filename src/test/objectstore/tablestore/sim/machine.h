@@ -14,38 +14,22 @@
 #include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/sim/model.h"
 #include "test/objectstore/tablestore/sim/transaction_maker.h"
+#include "test/tablestore/sim/frame/snapshot.h"
+#include "test/tablestore/sim/frame/verdict.h"
 #include "test/tablestore/sim/sim_disk.h"
 #include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore_sim {
 
+using tablestore::sim::Died;
 using tablestore::sim::DiskImage;
+using tablestore::sim::Failure;
 using tablestore::sim::Fate;
 using tablestore::sim::Faults;
 using tablestore::sim::SimDisk;
+using tablestore::sim::Snapshot;
 using tablestore::sim::SteppedThreads;
-
-/// The store said "fatal": the process would have ended.
-struct Died {
-  std::string why;
-};
-
-/// The oracle has found a difference, or the store does not open.
-struct Failure {
-  std::string what;
-};
-
-/// A row that the oracle needs cannot be read: the store said so, and gave no wrong one.
-struct Unreadable {
-  std::string what;
-};
-
-/// What a crash needs to know about the moment.
-struct Snapshot {
-  DiskImage image;
-  uint64_t acknowledged_lsn = 0;
-  std::string io;
-};
+using tablestore::sim::Unreadable;
 
 /// The directory that is not simulated: it holds the files `fsid` and `type` only. Made by the
 /// program, removed at its end.

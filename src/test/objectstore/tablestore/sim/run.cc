@@ -3,7 +3,6 @@
 #include "test/objectstore/tablestore/sim/run.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "test/objectstore/tablestore/sim/base.h"
 
@@ -23,16 +22,16 @@ Run::Run(const HistoryOptions& options) : options(options)
 
 void Run::finish()
 {
-  if (is_over)
+  if (over_)
     return;
   crash(machine->snapshot(), Random(99));
-  if (!is_over)
+  if (!over_)
     check_quiet();
 }
 
 void Run::expect_excuse(const std::string& what) const
 {
-  if (!faulty && !lied && !machine->table_is_full())
+  if (!faulty && !lied_ && !machine->table_is_full())
     throw Failure{what};
 }
 
@@ -61,10 +60,10 @@ void Run::transaction(Step::Kind kind, Random& random)
   if (kind == Step::Kind::bulk)
     ops.assign(1, {Op::fill_log, uint32_t(random()), uint32_t(random()), uint32_t(random())});
   const int r = machine->transaction(ops, kind == Step::Kind::across);
-  ++counts.transactions;
+  ++result_.transactions;
   if (r == 0)
     return;
-  ++counts.taken_back;
+  ++result_.taken_back;
   if (r != -ENOSPC || !options.full)
     expect_excuse("a transaction is refused: " + std::to_string(r));
 }
@@ -91,8 +90,8 @@ void Run::check_quiet()
   note(*machine);
   if (taken || machine->table_is_full())
     return;
-  machine->check_live(lied, unclean);
-  ++counts.checks;
+  machine->check_live(lied_, unclean);
+  ++result_.checks;
 }
 
 void Run::engine_work(const char* what, const Status& status)
@@ -111,27 +110,13 @@ void Run::background(const char* work, Random& random)
 
 void Run::fill_disk(Random& random)
 {
-  if (!options.full)
-    return;
-  const auto space = machine->disk().space();
-  const uint64_t available = space.ok() ? space->available_bytes : 0;
-  const uint64_t most = random() % 2 ? 8 << 20 : 32 << 10;   // below it, the table's part too
-  const uint64_t left = std::min<uint64_t>(available, random() % most);
-  machine->disk().set_other_bytes(random() % 3 ? available - left : 0);
+  if (options.full)
+    tablestore::sim::fill_disk(machine->disk(), random);
 }
 
 void Run::set_faults(Random& random)
 {
-  Faults faults{.slow = 0.5};
-  if (options.errors) {
-    faults.read_error = random() % 2 ? 0.001 : 0;
-    faults.write_error = random() % 2 ? 0.003 : 0;
-    faults.flush_error = random() % 2 ? 0.005 : 0;
-  }
-  if (options.damage) {
-    faults.lost_write = random() % 2 ? 0.005 : 0;
-    faults.misdirected_write = random() % 2 ? 0.005 : 0;
-  }
+  const Faults faults = tablestore::sim::random_faults({.slow = 0.5}, false, options, random);
   faulty = options.errors;
   unclean |= faults.read_error > 0;
   machine->disk().set_faults(faults);
@@ -164,7 +149,7 @@ void Run::remount(Step::Kind kind, Random& random)
   }
   if (kind == Step::Kind::repair) {
     const int left = machine->repair();
-    ++counts.repairs;
+    ++result_.repairs;
     if (left != 0)
       expect_opening(left, "repair");
     else if (!faulty && !taken)
@@ -186,7 +171,7 @@ void Run::make(const Step& step, Random& random)
   case Step::Kind::bulk:
     return transaction(step.kind, random);
   case Step::Kind::commit: return machine->commit();
-  case Step::Kind::read: return machine->check_some(random, lied || (faulty && unclean));
+  case Step::Kind::read: return machine->check_some(random, lied_ || (faulty && unclean));
   case Step::Kind::drain: return check_quiet();
   case Step::Kind::flush_commit: return machine->flush_commit(random());
   case Step::Kind::tick:
@@ -219,14 +204,10 @@ void Run::make(const Step& step, Random& random)
 
 void Run::step(const Step& step)
 {
-  if (is_over)
-    return;
   Random random(step.seed);
-  if (options.trace)
-    std::printf("%s\n", to_string(step).c_str());
   if (step.kind == Step::Kind::crash && crash_in > 0) {   // the last one did not come in time
     crash(machine->snapshot(), random);
-    if (is_over)
+    if (over_)
       return;
   }
   bool died = false;
@@ -236,9 +217,9 @@ void Run::step(const Step& step)
     if (!taken)
       expect_excuse("the store died: " + d.why);
     died = true;
-    ++counts.died;
+    ++result_.died;
   }
-  if (is_over)
+  if (over_)
     return;
   if (taken)
     crash(*taken, random);

@@ -8,22 +8,19 @@
 #include <optional>
 
 #include "test/objectstore/tablestore/sim/history.h"
+#include "test/objectstore/tablestore/sim/machine.h"
+#include "test/tablestore/sim/frame/crash.h"
 
 namespace tablestore_sim {
 
 /// Owns the machine that is alive. A crash is a copy of the disk that SimDisk::watch takes in the
 /// middle of a step; the machine does not know, and is replaced when the step has ended.
-/// Single-threaded. Throws Failure, and Unreadable.
-class Run {
+class Run : public tablestore::sim::HistoryRun {
  public:
   explicit Run(const HistoryOptions& options);
 
-  void step(const Step& step);
-  /// The last crash, so that every history ends with a recovery.
-  void finish();
-  /// The store was lost, as it may be.
-  bool over() const { return is_over; }
-  HistoryResult result() const { return counts; }
+  void step(const Step& step) override;
+  void finish() override;
 
  private:
   // ---- steps (run.cc)
@@ -48,24 +45,21 @@ class Run {
   void arm(Random& random);
   /// The machine dies at `snapshot`, and perhaps again while it recovers.
   void crash(Snapshot snapshot, Random random);
-  /// False: crashed (taken), or failed by a failing disk.
-  bool reopen(const Machine& before, const Snapshot& crashed, DiskImage image, Random& random,
-              bool may_crash);
-  bool mount_fails(bool errors, std::string* why);
+  tablestore::sim::Reopened reopen(const Machine& before, const Snapshot& crashed,
+                                   const DiskImage& left, Random& random, bool may_crash,
+                                   std::optional<Snapshot>* next);
+  std::string mount(bool errors, bool may_crash, Random& random, std::optional<Snapshot>* next);
   void repair();
   void rot(Random& random);
   void note(Machine& machine);
   void follow(Machine& machine);
 
   const HistoryOptions options;
-  HistoryResult counts;
   std::unique_ptr<Machine> machine;
   std::optional<Snapshot> taken;   ///< the crash that has happened
   uint64_t crash_in = 0;           ///< I/Os; 0: none is due
   bool faulty = false;             ///< the disk fails now and then
   bool unclean = false;            ///< reads have failed: there may be something to repair
-  bool lied = false;               ///< the disk did not keep its promises
-  bool is_over = false;
 };
 
 }  // namespace tablestore_sim
