@@ -196,7 +196,7 @@ void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
   unmap_blocks(txn, o, BlockRange{first_block, first_block + bytes / block_bytes});
   uint32_t done = 0;
   for (const Extent& extent : extents) {
-    // A transaction that failed may have left there what it wrote, and read again.
+    // The cache may hold what a transaction wrote there that failed.
     cache.invalidate(extent);
     MappedExtent e;
     e.physical = extent;
