@@ -164,6 +164,29 @@ TEST_F(StoreFailedTransaction, CollectionsAreUndone)
   EXPECT_EQ(1, store->collection_bits(ch));
 }
 
+TEST_F(StoreFailedTransaction, ACollectionIsNotReplaced)
+{
+  const coll_t cid = pg(2);
+  Handle old_handle = make_collection(cid, 0);
+  Handle new_handle = store->create_new_collection(cid);
+  const auto replace = [&] {
+    Transaction t;
+    t.remove_collection(cid);
+    t.create_collection(cid, 3);
+    return t;
+  };
+  EXPECT_EQ(-ENOENT, fail(replace()));
+  EXPECT_EQ(old_handle, store->open_collection(cid));
+  EXPECT_EQ(0, store->collection_bits(old_handle));
+  touch(old_handle, object("o", 2));
+  EXPECT_EQ(1u, list(old_handle).size());
+  remove(old_handle, object("o", 2));
+  // Now for good.
+  queue(ch, replace());
+  EXPECT_EQ(new_handle, store->open_collection(cid));
+  EXPECT_EQ(3, store->collection_bits(new_handle));
+}
+
 TEST_F(StoreFailedTransaction, CallbacksNeverRun)
 {
   struct Flag : public Context {

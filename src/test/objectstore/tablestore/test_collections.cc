@@ -1,0 +1,116 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+// Collections and their order, on an engine, without the rest of a store.
+#include "global/global_context.h"
+#include "os/tablestore/collection/collections.h"
+#include "os/tablestore/engine/own_threads.h"
+#include "os/tablestore/rows/keys.h"
+#include "test/tablestore/engine/engine_fixture.h"
+
+namespace tablestore {
+
+class CollectionsTest : public EngineFixture {
+ protected:
+  void SetUp() override
+  {
+    EngineFixture::SetUp();
+    format();
+    open();
+    collections = std::make_unique<Collections>(g_ceph_context, *engine, threads);
+  }
+  /// A collection that exists, of so many bits.
+  CollectionRef make(const coll_t& cid, uint32_t bits)
+  {
+    collections->create_new(cid);
+    const CollectionRef c = collections->adopt(cid);
+    c->node.bits = bits;
+    put_row(*c);
+    return c;
+  }
+  void put_row(const Collection& c)
+  {
+    ceph::buffer::list bl;
+    c.node.encode(bl);
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::super, collection_key(c.cid), bl.to_str());
+    commit(txn);
+  }
+
+  OwnThreads threads;
+  std::unique_ptr<Collections> collections;
+  const coll_t cid{spg_t(pg_t(0, 1))};
+};
+
+TEST_F(CollectionsTest, AreLoadedFromTheirRows)
+{
+  make(cid, 5);
+  collections->create_new(coll_t(spg_t(pg_t(1, 1))));
+  Collections loaded(g_ceph_context, *engine, threads);
+  ASSERT_TRUE(loaded.load().ok());
+  EXPECT_EQ(1u, loaded.all().size());
+  ASSERT_TRUE(loaded.find(cid));
+  EXPECT_EQ(5u, loaded.find(cid)->node.bits);
+}
+
+TEST_F(CollectionsTest, ADamagedRowIsAnError)
+{
+  make(cid, 33);
+  Collections loaded(g_ceph_context, *engine, threads);
+  EXPECT_EQ(EIO, loaded.load().code());
+}
+
+TEST_F(CollectionsTest, ANewOneExistsOnceItIsAdopted)
+{
+  const CollectionRef made = collections->create_new(cid);
+  EXPECT_FALSE(collections->find(cid));
+  EXPECT_EQ(std::vector{made}, collections->find(std::vector{cid}));
+  EXPECT_EQ(made, collections->adopt(cid));
+  EXPECT_EQ(made, collections->find(cid));
+  EXPECT_FALSE(collections->adopt(cid));
+  collections->drop(*made);
+  EXPECT_FALSE(made->exists);
+  EXPECT_FALSE(collections->find(cid));
+}
+
+TEST_F(CollectionsTest, ReloadedOnesAreAsTheirRowsSay)
+{
+  const CollectionRef old = make(cid, 5);
+  const CollectionRef fresh = collections->create_new(cid);
+  const std::vector<CollectionRef> found = collections->find(std::vector{cid});
+  ASSERT_EQ((std::vector{old, fresh}), found);
+  // What a transaction does that replaces one by the other, and is not submitted.
+  old->node.bits = 6;
+  collections->drop(*old);
+  EXPECT_EQ(fresh, collections->adopt(cid));
+  fresh->node.bits = 7;
+  collections->drop(*fresh);
+
+  ASSERT_TRUE(collections->reload(found).ok());
+  EXPECT_EQ(old, collections->find(cid));
+  EXPECT_EQ(5u, old->node.bits);
+  EXPECT_TRUE(old->exists);
+  EXPECT_TRUE(fresh->exists);
+  EXPECT_EQ(found, collections->find(std::vector{cid}));
+}
+
+TEST_F(CollectionsTest, CallbacksKeepTheOrderOfTheirHandle)
+{
+  struct Nothing : public Context {
+    void finish(int) override {}
+  };
+  Nothing first, second, after;
+  OpSequencer osr(*engine, threads);
+  EXPECT_TRUE(osr.flush_commit(&after));
+  EXPECT_EQ(1u, osr.note_queued({&first}));
+  EXPECT_EQ(2u, osr.note_queued({&second}));
+  EXPECT_FALSE(osr.flush_commit(&after));
+  EXPECT_EQ(std::list<Context*>({&first}), osr.note_durable(1));
+  EXPECT_EQ(std::list<Context*>({&second, &after}), osr.note_durable(2));
+  EXPECT_FALSE(osr.applied(1));
+  osr.note_applied(1);
+  osr.note_applied(2);
+  osr.flush();
+  EXPECT_TRUE(osr.applied(2));
+}
+
+}  // namespace tablestore
