@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "common/Cond.h"
+#include "common/Finisher.h"
 #include "common/HeartbeatMap.h"
 #include "common/WorkQueue.h"
 #include "global/global_context.h"

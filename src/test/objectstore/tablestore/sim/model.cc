@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "include/stringify.h"
+#include "os/tablestore/TableStore.h"
 #include "os/tablestore/mounted_store.h"
 
 namespace tablestore_sim {
