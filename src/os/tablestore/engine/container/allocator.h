@@ -73,15 +73,15 @@ class Allocator {
   // all; what mark_freed() named, once it may be reused; and what background work held (see below).
   void give_back(const Extent& extent);
 
-  // Of a durable transaction, in log order, by the commit lane: a row owns the extent from here on,
-  // or no row does any more. What was freed stays held until give_back().
-  void mark_owned(const Extent& extent);
+  // Of a durable transaction, in log order, by the commit lane: a row owns the run from here on, or
+  // no row owns the extent any more. What was freed stays held until give_back().
+  void mark_owned(const Run& run);
   void mark_freed(const Extent& extent);
 
   // True where a write of `extent` is the first touch of any of its blocks.
   bool is_unwritten(const Extent& extent) const;
   // Held blocks only.
-  void mark_written(const Extent& extent);
+  void mark_written(const Run& run);
 
   // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
   // log order. They may name containers that were emptied and removed since.
@@ -183,7 +183,7 @@ class Allocator {
   void give_back_locked(const Extent& extent);
 
   // Recovery: one extent of the log, owned from here on or no more.
-  void replay(const Extent& extent, bool owned);
+  void replay(const Run& run, bool owned);
 
   mutable std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<ContainerState>> containers_;
