@@ -341,14 +341,14 @@ void Engine::commit_here() { impl_->lane->commit_here(); }
 void Engine::hurry() { impl_->lane->hurry(); }
 void Engine::abandon(Txn& txn) { impl_->lane->abandon(txn); }
 
-Status Engine::read(const Extent& extent, std::span<std::byte> out) {
+Status Engine::read(const Run& run, std::span<std::byte> out) {
   ++impl_->counters.reads;
   impl_->counters.read_bytes += out.size();
-  if (impl_->in_flight.read(extent, out)) {
+  if (impl_->in_flight.read(run, out)) {
     ++impl_->counters.reads_in_flight_hits;
     return {};
   }
-  return impl_->containers->read(extent, out);
+  return impl_->containers->read(run, out);
 }
 
 Result<bool> Engine::get(Family family, std::string_view key, std::string* value) {

@@ -206,9 +206,9 @@ class Engine {
   // A transaction that is not submitted after all: waits for its writes and gives its slots back.
   void abandon(Txn& txn);
 
-  // Reads whole blocks and checks nothing: the caller has the checksums. The extent must be owned,
+  // Reads whole blocks and checks nothing: the caller has the checksums. The run must be owned,
   // by a row or by a transaction in flight. EIO.
-  Status read(const Extent& extent, std::span<std::byte> out);
+  Status read(const Run& run, std::span<std::byte> out);
 
   // One row, as applied. False: there is none.
   Result<bool> get(Family family, std::string_view key, std::string* value);

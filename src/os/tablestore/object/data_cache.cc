@@ -36,25 +36,25 @@ DataCache::DataCache(uint64_t bytes_max) : shard_bytes_max(bytes_max / shard_cou
 
 DataCache::~DataCache() = default;
 
-DataCache::Shard& DataCache::shard_of(const Extent& granule)
+DataCache::Shard& DataCache::shard_of(const Run& granule)
 {
   const uint64_t n = address(granule.container, granule.block) / granule_blocks;
   return shards[(n * 0x9e3779b97f4a7c15ull >> 32) % shard_count];
 }
 
-Extent DataCache::take_granule(Extent& rest)
+Run DataCache::take_granule(Run& rest)
 {
-  Extent part = rest;
+  Run part = rest;
   part.blocks = std::min(rest.blocks, granule_blocks - rest.block % granule_blocks);
   rest.block += part.blocks;
   rest.blocks -= part.blocks;
   return part;
 }
 
-bool DataCache::get(const Extent& extent, ceph::buffer::list& out)
+bool DataCache::get(const Run& extent, ceph::buffer::list& out)
 {
   ceph::buffer::list found;
-  for (Extent rest = extent; rest.blocks > 0;) {
+  for (Run rest = extent; rest.blocks > 0;) {
     if (!get_granule(take_granule(rest), found))
       return false;
   }
@@ -62,7 +62,7 @@ bool DataCache::get(const Extent& extent, ceph::buffer::list& out)
   return true;
 }
 
-bool DataCache::get_granule(const Extent& extent, ceph::buffer::list& out)
+bool DataCache::get_granule(const Run& extent, ceph::buffer::list& out)
 {
   Shard& shard = shard_of(extent);
   std::lock_guard l{shard.mutex};
@@ -74,7 +74,7 @@ bool DataCache::get_granule(const Extent& extent, ceph::buffer::list& out)
   while (block < extent.end()) {
     if (p == shard.runs.end())
       return false;
-    Run& run = p->second;
+    CachedRun& run = p->second;
     if (run.extent.container != extent.container || run.extent.block > block ||
         run.extent.end() <= block)
       return false;
@@ -90,12 +90,12 @@ bool DataCache::get_granule(const Extent& extent, ceph::buffer::list& out)
   return true;
 }
 
-void DataCache::put(const Extent& extent, const ceph::buffer::list& data)
+void DataCache::put(const Run& extent, const ceph::buffer::list& data)
 {
   ceph_assert(data.length() == extent.length_bytes());
   uint32_t offset = 0;
-  for (Extent rest = extent; rest.blocks > 0;) {
-    const Extent part = take_granule(rest);
+  for (Run rest = extent; rest.blocks > 0;) {
+    const Run part = take_granule(rest);
     if (part.length_bytes() > shard_bytes_max)
       return;
     ceph::buffer::list piece;
@@ -110,21 +110,21 @@ void DataCache::put(const Extent& extent, const ceph::buffer::list& data)
   }
 }
 
-void DataCache::invalidate(const Extent& extent)
+void DataCache::invalidate(const Run& extent)
 {
-  for (Extent rest = extent; rest.blocks > 0;) {
-    const Extent part = take_granule(rest);
+  for (Run rest = extent; rest.blocks > 0;) {
+    const Run part = take_granule(rest);
     Shard& shard = shard_of(part);
     std::lock_guard l{shard.mutex};
     remove_overlaps(shard, part);
   }
 }
 
-void DataCache::add_run(Shard& shard, const Extent& extent, ceph::buffer::list&& data)
+void DataCache::add_run(Shard& shard, const Run& extent, ceph::buffer::list&& data)
 {
   auto [p, added] = shard.runs.try_emplace(address(extent.container, extent.block));
   ceph_assert(added);
-  Run& run = p->second;
+  CachedRun& run = p->second;
   run.extent = extent;
   run.data = std::move(data);
   shard.lru.push_front(&run);
@@ -132,13 +132,13 @@ void DataCache::add_run(Shard& shard, const Extent& extent, ceph::buffer::list&&
   shard.bytes += extent.length_bytes();
 }
 
-void DataCache::remove_overlaps(Shard& shard, const Extent& extent)
+void DataCache::remove_overlaps(Shard& shard, const Run& extent)
 {
   auto p = shard.runs.upper_bound(address(extent.container, extent.block));
   if (p != shard.runs.begin())
     --p;
   while (p != shard.runs.end()) {
-    const Extent old = p->second.extent;
+    const Run old = p->second.extent;
     if (old.container > extent.container ||
         (old.container == extent.container && old.block >= extent.end()))
       return;
@@ -150,13 +150,13 @@ void DataCache::remove_overlaps(Shard& shard, const Extent& extent)
     p = remove_run(shard, p);
     // What stays is copied, so that it does not keep the memory of what goes.
     if (old.block < extent.block) {
-      const Extent head{old.container, old.block, extent.block - old.block};
+      const Run head{old.container, old.block, extent.block - old.block};
       ceph::buffer::list part;
       part.substr_of(data, 0, head.length_bytes());
       add_run(shard, head, own_memory(std::move(part)));
     }
     if (old.end() > extent.end()) {
-      const Extent tail{old.container, extent.end(), old.end() - extent.end()};
+      const Run tail{old.container, extent.end(), old.end() - extent.end()};
       ceph::buffer::list part;
       part.substr_of(data, (tail.block - old.block) * block_bytes, tail.length_bytes());
       add_run(shard, tail, own_memory(std::move(part)));
@@ -175,7 +175,7 @@ DataCache::Runs::iterator DataCache::remove_run(Shard& shard, Runs::iterator run
 void DataCache::trim(Shard& shard)
 {
   while (shard.bytes > shard_bytes_max && !shard.lru.empty()) {
-    const Extent& oldest = shard.lru.back()->extent;
+    const Run& oldest = shard.lru.back()->extent;
     remove_run(shard, shard.runs.find(address(oldest.container, oldest.block)));
   }
 }

@@ -23,10 +23,10 @@ class DataCache {
  public:
   explicit DataCache(uint64_t bytes_max);
   ~DataCache();
-  /// All blocks of `extent`, or nothing.
-  bool get(const Extent& extent, ceph::buffer::list& out);
-  void put(const Extent& extent, const ceph::buffer::list& data);
-  void invalidate(const Extent& extent);
+  /// All blocks of `extent`, which may be a run over several slots, or nothing.
+  bool get(const Run& extent, ceph::buffer::list& out);
+  void put(const Run& extent, const ceph::buffer::list& data);
+  void invalidate(const Run& extent);
   void clear();
   void resize(uint64_t bytes_max);
   uint64_t bytes() const;
@@ -36,17 +36,17 @@ class DataCache {
   static constexpr uint32_t granule_blocks = 64;
   static constexpr size_t shard_count = 16;
 
-  struct Run {
-    Extent extent;
+  struct CachedRun {
+    Run extent;
     ceph::buffer::list data;
-    std::list<Run*>::iterator position;
+    std::list<CachedRun*>::iterator position;
   };
-  using Runs = std::map<uint64_t, Run>;   ///< by address of the first block
+  using Runs = std::map<uint64_t, CachedRun>;   ///< by address of the first block
 
   struct Shard {
     mutable ceph::mutex mutex = ceph::make_mutex("TableStore::DataCache::mutex");
     Runs runs;              ///< never overlap
-    std::list<Run*> lru;    ///< front = used last
+    std::list<CachedRun*> lru;    ///< front = used last
     uint64_t bytes = 0;
   };
 
@@ -54,14 +54,14 @@ class DataCache {
   {
     return uint64_t(container) << 32 | block;
   }
-  Shard& shard_of(const Extent& granule);
+  Shard& shard_of(const Run& granule);
   /// The part of one granule at the front of `rest`, which then is what remains.
-  static Extent take_granule(Extent& rest);
+  static Run take_granule(Run& rest);
 
-  bool get_granule(const Extent& extent, ceph::buffer::list& out);
-  void add_run(Shard& shard, const Extent& extent, ceph::buffer::list&& data);
+  bool get_granule(const Run& extent, ceph::buffer::list& out);
+  void add_run(Shard& shard, const Run& extent, ceph::buffer::list&& data);
   /// Cuts runs that reach beyond `extent`; what lies outside stays.
-  void remove_overlaps(Shard& shard, const Extent& extent);
+  void remove_overlaps(Shard& shard, const Run& extent);
   Runs::iterator remove_run(Shard& shard, Runs::iterator run);
   void trim(Shard& shard);
 

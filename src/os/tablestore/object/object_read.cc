@@ -120,7 +120,7 @@ int ObjectData::read_missing(const Onode& o, std::vector<Missing>& missing, bool
 
 int ObjectData::read_run(const Onode& o, std::span<const Missing> pieces, bool keep)
 {
-  Extent run = pieces.front().piece.physical;
+  Run run = pieces.front().piece.physical;
   run.blocks = pieces.back().piece.physical.end() - run.block;
   ceph::buffer::ptr memory(ceph::buffer::create_aligned(run.length_bytes(), block_bytes));
   const Status status = engine.read(

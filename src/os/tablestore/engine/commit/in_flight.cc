@@ -23,20 +23,20 @@ void InFlightWrites::remove(const Run& run) {
   require(s.writes.erase({run.container, run.block}) == 1, "what has been written was in flight");
 }
 
-bool InFlightWrites::read(const Extent& extent, std::span<std::byte> out) const {
-  require(out.size() == extent.length_bytes(), "room for all of the extent");
+bool InFlightWrites::read(const Run& wanted, std::span<std::byte> out) const {
+  require(out.size() == wanted.length_bytes(), "room for all of the wanted");
   std::shared_ptr<const Write> write;
   {
-    const Shard& s = shard(extent.container);
+    const Shard& s = shard(wanted.container);
     std::lock_guard lock(s.mutex);
-    auto it = s.writes.upper_bound({extent.container, extent.block});
+    auto it = s.writes.upper_bound({wanted.container, wanted.block});
     if (it == s.writes.begin()) return false;
     --it;
     const Run& run = it->second->run;
-    if (run.container != extent.container || run.end() < extent.end()) return false;
+    if (run.container != wanted.container || run.end() < wanted.end()) return false;
     write = it->second;
   }
-  size_t skip = uint64_t(extent.block - write->run.block) * block_bytes;
+  size_t skip = uint64_t(wanted.block - write->run.block) * block_bytes;
   for (const iovec& v : write->iov) {
     if (skip >= v.iov_len) {
       skip -= v.iov_len;

@@ -22,8 +22,8 @@ class InFlightWrites {
   void add(const Run& run, const std::vector<iovec>& iov,
            std::shared_ptr<const std::any> keep_alive);
   void remove(const Run& run);
-  // Copies `extent` if it lies within one write in flight.
-  bool read(const Extent& extent, std::span<std::byte> out) const;
+  // Copies `wanted` if it lies within one write in flight.
+  bool read(const Run& wanted, std::span<std::byte> out) const;
 
  private:
   struct Write {

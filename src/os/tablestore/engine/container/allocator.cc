@@ -254,14 +254,14 @@ bool Allocator::may_have_run(unsigned slot_class) const {
   return false;
 }
 
-void Allocator::give_back_locked(const Extent& extent) {
-  ContainerState& container = state(extent.container);
-  change(container, [&] { container.give_back(extent.block, extent.blocks); });
+void Allocator::give_back_locked(const Run& run) {
+  ContainerState& container = state(run.container);
+  change(container, [&] { container.give_back(run.block, run.blocks); });
 }
 
-void Allocator::give_back(const Extent& extent) {
+void Allocator::give_back(const Run& run) {
   std::lock_guard lock(mutex_);
-  give_back_locked(extent);
+  give_back_locked(run);
 }
 
 // --- what the log says

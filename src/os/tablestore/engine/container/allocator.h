@@ -71,7 +71,7 @@ class Allocator {
   // Held blocks that no row owns are free again, for everybody; they do not go back to a
   // reservation. These are: what allocate() returned for a transaction that is not submitted after
   // all; what mark_freed() named, once it may be reused; and what background work held (see below).
-  void give_back(const Extent& extent);
+  void give_back(const Run& run);
 
   // Of a durable transaction, in log order, by the commit lane: a row owns the run from here on, or
   // no row owns the extent any more. What was freed stays held until give_back().
@@ -111,21 +111,21 @@ class Allocator {
   //                   where nobody knows what has
 
   // A run of free unwritten blocks of a class.
-  std::optional<Extent> begin_prepare(unsigned slot_class, uint32_t max_blocks);
+  std::optional<Run> begin_prepare(unsigned slot_class, uint32_t max_blocks);
   // A run of free blocks in a quiet container. Looks at a few containers per call.
-  std::optional<Extent> begin_punch(const QuietRule& rule, uint32_t min_blocks,
+  std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                     uint32_t max_blocks);
   // A punched run, of a class or of any.
-  std::optional<Extent> begin_restore(std::optional<unsigned> slot_class, uint32_t max_blocks);
+  std::optional<Run> begin_restore(std::optional<unsigned> slot_class, uint32_t max_blocks);
   // Held blocks have no space any more: they are unwritten, and not free until they are restored.
-  void give_back_punched(const Extent& extent);
+  void give_back_punched(const Run& run);
 
   // All of an entirely free container of another class, the one with the most written blocks, to
   // make it one of `slot_class`.
   struct Reclassed {
     uint32_t container;
     uint32_t blocks;
-    Extent all() const { return {container, 0, blocks}; }
+    Run all() const { return {container, 0, blocks}; }
   };
   // What happens to the last entirely free container of a class that is in use itself.
   enum class LastFree { keep, take };
@@ -180,7 +180,7 @@ class Allocator {
   std::optional<Extent> take_part(unsigned power);
   void take_pieces(unsigned power, std::vector<Extent>* extents);
   void append(const Extent& extent, std::vector<Extent>* extents) const;
-  void give_back_locked(const Extent& extent);
+  void give_back_locked(const Run& run);
 
   // Recovery: one extent of the log, owned from here on or no more.
   void replay(const Run& run, bool owned);

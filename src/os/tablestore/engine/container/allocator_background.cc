@@ -13,7 +13,7 @@ constexpr unsigned punch_candidates = 64;
 
 }  // namespace
 
-std::optional<Extent> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
+std::optional<Run> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
   std::lock_guard lock(mutex_);
   Class& index = classes_[slot_class];
   max_blocks = std::min<uint64_t>(max_blocks, unreserved_blocks());
@@ -23,12 +23,12 @@ std::optional<Extent> Allocator::begin_prepare(unsigned slot_class, uint32_t max
                           ? index.cursor_container
                           : *index.with_unwritten.begin();
   ContainerState& container = state(id);
-  const Extent run = container.find_unwritten_run(max_blocks);
+  const Run run = container.find_unwritten_run(max_blocks);
   change(container, [&] { container.take(run.block, run.blocks); });
   return run;
 }
 
-std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min_blocks,
+std::optional<Run> Allocator::begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                              uint32_t max_blocks) {
   std::lock_guard lock(mutex_);
   auto it = containers_.lower_bound(punch_cursor_);
@@ -42,7 +42,7 @@ std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min
     if (age_ - container.last_taken_age < rule.min_age || class_free <= spare) continue;
     const uint64_t most = std::min({class_free - spare, unreserved_blocks(), uint64_t(max_blocks)});
     if (most < min_blocks || container.counts().free < min_blocks) continue;
-    const Extent run = container.find_free_run(min_blocks, most);
+    const Run run = container.find_free_run(min_blocks, most);
     if (!run.blocks) continue;
     change(container, [&] { container.take(run.block, run.blocks); });
     punch_cursor_ = container.id();
@@ -51,13 +51,13 @@ std::optional<Extent> Allocator::begin_punch(const QuietRule& rule, uint32_t min
   return std::nullopt;
 }
 
-void Allocator::give_back_punched(const Extent& extent) {
+void Allocator::give_back_punched(const Run& run) {
   std::lock_guard lock(mutex_);
-  ContainerState& container = state(extent.container);
-  change(container, [&] { container.give_back_punched(extent.block, extent.blocks); });
+  ContainerState& container = state(run.container);
+  change(container, [&] { container.give_back_punched(run.block, run.blocks); });
 }
 
-std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_class,
+std::optional<Run> Allocator::begin_restore(std::optional<unsigned> slot_class,
                                                uint32_t max_blocks) {
   std::lock_guard lock(mutex_);
   if (!max_blocks) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<Extent> Allocator::begin_restore(std::optional<unsigned> slot_clas
   for (auto& [id, container] : containers_) {
     if (slot_class && container->slot_class() != *slot_class) continue;
     if (!container->counts().punched) continue;
-    const Extent run = container->find_punched_run(max_blocks);
+    const Run run = container->find_punched_run(max_blocks);
     change(*container, [&] { container->take_punched(run.block, run.blocks); });
     return run;
   }

@@ -143,7 +143,7 @@ std::optional<uint32_t> ContainerState::find_written(unsigned power, uint32_t fr
   return found;
 }
 
-Extent ContainerState::find_unwritten_run(uint32_t max) const {
+Run ContainerState::find_unwritten_run(uint32_t max) const {
   if (!counts_.unwritten_free) return run(0, 0);
   uint32_t first = 0;
   for (uint32_t clear; (clear = busy_.next_clear(first)) != first ||
@@ -155,7 +155,7 @@ Extent ContainerState::find_unwritten_run(uint32_t max) const {
   return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
 }
 
-Extent ContainerState::find_free_run(uint32_t min, uint32_t max) const {
+Run ContainerState::find_free_run(uint32_t min, uint32_t max) const {
   for (uint32_t first = busy_.next_clear(0); first < blocks();) {
     const uint32_t end = busy_.next_set(first);
     if (end - first >= min) return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
@@ -164,7 +164,7 @@ Extent ContainerState::find_free_run(uint32_t min, uint32_t max) const {
   return run(0, 0);
 }
 
-Extent ContainerState::find_punched_run(uint32_t max) const {
+Run ContainerState::find_punched_run(uint32_t max) const {
   const uint32_t first = punched_.next_set(0);
   if (first == blocks()) return run(0, 0);
   return run(first, std::min<uint64_t>(punched_.next_clear(first), uint64_t(first) + max));

@@ -63,17 +63,17 @@ class ContainerState {
   // and then from the beginning.
   std::optional<uint32_t> find_written(unsigned power, uint32_t from, uint32_t reach) const;
   // A run of at most `max` blocks that are free and unwritten; 0 blocks where there is none.
-  Extent find_unwritten_run(uint32_t max) const;
+  Run find_unwritten_run(uint32_t max) const;
   // A run of `min` to `max` free blocks.
-  Extent find_free_run(uint32_t min, uint32_t max) const;
+  Run find_free_run(uint32_t min, uint32_t max) const;
   // A run of at most `max` punched blocks.
-  Extent find_punched_run(uint32_t max) const;
+  Run find_punched_run(uint32_t max) const;
 
   uint64_t last_taken_age = 0;  // Allocator's age when a block was last handed out
   uint32_t part_cursor = 0;     // where the last part of a slot was taken
 
  private:
-  Extent run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
+  Run run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
   void lower_max_power(int power);
   void raise_max_power(uint32_t first, uint32_t count);
 

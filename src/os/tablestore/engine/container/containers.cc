@@ -38,14 +38,14 @@ Status Containers::provision(Disk& disk, uint64_t container_bytes, uint64_t byte
   return {};
 }
 
-Status Containers::read(const Extent& extent, std::span<std::byte> out) {
-  require(out.size() == extent.length_bytes(), "a read fills its memory");
-  if (!holds(extent))
+Status Containers::read(const Run& run, std::span<std::byte> out) {
+  require(out.size() == run.length_bytes(), "a read fills its memory");
+  if (!holds(run))
     return Status(EIO, disk_.name() + "/containers: there are no blocks " +
-                           std::to_string(extent.block) + "~" + std::to_string(extent.blocks) +
-                           " of container " + std::to_string(extent.container) +
+                           std::to_string(run.block) + "~" + std::to_string(run.blocks) +
+                           " of container " + std::to_string(run.container) +
                            "; what refers to them is damaged");
-  return space_.files().file(extent.container).read(extent.offset_bytes(), out);
+  return space_.files().file(run.container).read(run.offset_bytes(), out);
 }
 
 uint64_t Containers::free_bytes() {

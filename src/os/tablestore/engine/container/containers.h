@@ -53,12 +53,11 @@ class Containers {
   bool exists(uint32_t container) const { return space_.files().exists(container); }
   uint32_t container_blocks() const { return space_.files().blocks(); }
   // Whether these blocks are there, of whatever state.
-  bool holds(const Extent& e) const {
-    return uint64_t(e.block) + e.blocks <= container_blocks() && exists(e.container);
+  bool holds(const Run& run) const {
+    return uint64_t(run.block) + run.blocks <= container_blocks() && exists(run.container);
   }
-  // Verified nowhere: the caller checks checksums. Extents may be parts of slots. EIO where they
-  // are not there.
-  Status read(const Extent& extent, std::span<std::byte> out);
+  // Verified nowhere: the caller checks checksums. EIO where the blocks are not there.
+  Status read(const Run& run, std::span<std::byte> out);
 
   // One bounded step of background work each; true where there was something to do. Paced by the
   // caller's thread (see Background): `bytes_done` is what it moved. A file system that is too full
