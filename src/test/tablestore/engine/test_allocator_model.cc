@@ -58,10 +58,10 @@ class Model {
     bool owned;
   };
 
-  std::span<Block> blocks(const Extent& extent) {
+  std::span<Block> blocks(const tablestore::Run& extent) {
     return std::span(containers_.at(extent.container).blocks).subspan(extent.block, extent.blocks);
   }
-  void move(const Extent& extent, State from, State to) {
+  void move(const tablestore::Run& extent, State from, State to) {
     for (Block& block : blocks(extent)) {
       ASSERT_EQ(int(block.state), int(from));
       block.state = to;
