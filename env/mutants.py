@@ -74,7 +74,7 @@ MUTANTS = (
             "  for (const auto& txn : turn.group)\n"
             "    for (const Extent& e : txn->frees_) {\n"
             "      parts_.containers.allocator().mark_freed(e);\n"
-            "      parts_.containers.allocator().release(e);\n"
+            "      parts_.containers.allocator().give_back(e);\n"
             "    }\n"),
            (GROUP, "    for (const Extent& e : txn->frees_) {\n"
                    "      allocator.mark_freed(e);\n",
@@ -138,10 +138,10 @@ MUTANTS = (
     mutant("drop_allocation", "recovery forgets what the second record of a group wrote",
            ("recovery.cc",
             "      for (const LoggedWrite& w : record.writes) "
-            "allocator.mark_owned(w.extent);\n",
+            "allocator.mark_owned(w.run);\n",
             "      if (&record == &group.records[0])\n"
             "        for (const LoggedWrite& w : record.writes) "
-            "allocator.mark_owned(w.extent);\n")),
+            "allocator.mark_owned(w.run);\n")),
     mutant("drop_frees", "recovery forgets frees",
            ("recovery.cc",
             "      for (const Extent& e : record.frees) allocator.mark_freed(e);\n", "")),

@@ -16,6 +16,7 @@
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/recovery.h"
+#include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/row_overlay.h"
 
 namespace tablestore {
@@ -285,7 +286,7 @@ void Engine::unreserve(uint64_t bytes) { impl_->containers->unreserve(bytes); }
 
 namespace {
 
-bool continues(const Extent& a, const Extent& b) {
+bool continues(const Run& a, const Extent& b) {
   return a.container == b.container && a.end() == b.block;
 }
 
@@ -321,7 +322,7 @@ std::vector<Extent> Engine::write(Txn& txn, std::span<const iovec> iov, std::any
     last->first_touch |= impl_->containers->allocator().is_unwritten(e);
     block += e.blocks;
   }
-  assert(block == crcs.size());
+  require(block == crcs.size(), "as much space as data");
   for (size_t i = first_write, at = 0; i < txn.writes_.size(); ++i) {
     Txn::DataWrite& w = *txn.writes_[i];
     w.checksum = crc32c_of_blocks(crcs.subspan(at, w.run.blocks));

@@ -77,11 +77,11 @@ struct EngineOptions {
                                            // data is in flight
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
   uint64_t quiet_steps = 60;               // of background work, before a container may shrink
-  // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine is
-  // called from one thread only, and calls make the steps that they wait for.
+  // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine
+  // is called from one thread only, and calls make the steps that they wait for.
   std::shared_ptr<Threads> threads;
-  // Called in the lane after durable() of the last transaction of each group: what those collected
-  // can be handed on here, all at once.
+  // Called by whoever has the lane after durable() of the last transaction of each group, to pass
+  // on at once what those calls have collected.
   std::function<void()> group_durable = [] {};
   Reporter reporter;
 };
@@ -119,9 +119,9 @@ class Txn {
   const void* sequencer = nullptr;
   bool barrier = false;
 
-  // In log order: must be short, must not call submit(), must not throw. durable() in the commit
-  // lane's thread, or in one that is in commit_here(); then applied(), when its rows are in the
-  // table, in the applier's.
+  // In log order; must be short, must not throw. durable() in the commit lane's thread, or in one
+  // that is in commit_here(): it must not call submit(). Then applied(), when the rows are in the
+  // table, in the applier's thread.
   virtual void durable() noexcept {}
   virtual void applied() noexcept {}
 
@@ -191,13 +191,13 @@ class Engine {
   std::vector<Extent> write(Txn& txn, std::span<const iovec> iov, std::any keep_alive,
                             std::vector<uint32_t>* checksums);
 
-  // Queues. Blocks only where the log is full or the queue is too long. Cannot fail: an error on
-  // the way to durability is fatal (Reporter::fatal).
+  // Queues; never blocks, however long the queue is. Cannot fail: an error on the way to durability
+  // is fatal (Reporter::fatal).
   void submit(std::shared_ptr<Txn> txn);
-  // The same, of a thread that can wait for a commit. True: it has to call commit_here() next, and
-  // must hold no lock then that another thread holds while it calls the engine, nor one that
-  // durable() takes. That is so where nothing else is under way and flushes are quick: waking the
-  // lane's thread, and being woken by it, would be a third of all the time.
+  // The same, for a thread that can wait for its commit. True: it has to call commit_here() next,
+  // and must then hold no lock that durable() takes, nor one that another thread holds while it
+  // calls the engine. True only where nothing else is under way and flushes are quick: then waking
+  // the lane's thread, and being woken by it, would take a large part of the time of a commit.
   bool submit_here(std::shared_ptr<Txn> txn);
   // Commits what was submitted: durable() has been called when it returns.
   void commit_here();

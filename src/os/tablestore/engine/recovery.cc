@@ -24,7 +24,7 @@ class Recovery {
   Status load_allocation_rows();
   Status read_log();
   Status check_records(const LogGroup& group) const;
-  Result<uint32_t> checksum_of(const Extent& extent);
+  Result<uint32_t> checksum_of(const Run& run);
   Result<bool> data_is_there(const LogGroup& group);
   Status judge();
   Status replay();
@@ -79,14 +79,14 @@ Status Recovery::load_allocation_rows() {
 // What the rest of recovery, the allocator and the table take for granted.
 Status Recovery::check_records(const LogGroup& group) const {
   const uint32_t container_blocks = parts_.containers.container_blocks();
-  auto possible = [&](const Extent& e) {
-    return e.container < UINT32_MAX && e.blocks > 0 &&
-           uint64_t(e.block) + e.blocks <= container_blocks;
+  auto possible = [&](const Run& run) {
+    return run.container < UINT32_MAX && run.blocks > 0 &&
+           uint64_t(run.block) + run.blocks <= container_blocks;
   };
   for (const LogRecord& record : group.records) {
     const bool sound =
         rows_are_sound(record.row_count, record.rows) &&
-        std::ranges::all_of(record.writes, possible, &LoggedWrite::extent) &&
+        std::ranges::all_of(record.writes, possible, &LoggedWrite::run) &&
         std::ranges::all_of(record.frees, possible);
     if (!sound)
       return Status(EIO, "log group at position " + std::to_string(group.header.position) + " (" +
@@ -118,13 +118,13 @@ Status Recovery::read_log() {
   return {};
 }
 
-// The checksum of an extent as a LoggedWrite has it.
-Result<uint32_t> Recovery::checksum_of(const Extent& extent) {
-  BlockMemory memory(std::min(extent.blocks, largest_slot_blocks) * block_bytes);
+// The checksum of a run as a LoggedWrite has it.
+Result<uint32_t> Recovery::checksum_of(const Run& run) {
+  BlockMemory memory(std::min(run.blocks, largest_slot_blocks) * block_bytes);
   std::vector<uint32_t> block_crcs;
-  for (uint32_t done = 0; done < extent.blocks;) {
-    const Extent piece{extent.container, extent.block + done,
-                       std::min(extent.blocks - done, largest_slot_blocks)};
+  for (uint32_t done = 0; done < run.blocks;) {
+    const Extent piece{run.container, run.block + done,
+                       std::min(run.blocks - done, largest_slot_blocks)};
     const auto data = memory.span().first(piece.length_bytes());
     if (auto s = parts_.containers.read(piece, data); !s.ok()) return s;
     const iovec iov{data.data(), data.size()};
@@ -138,8 +138,8 @@ Result<uint32_t> Recovery::checksum_of(const Extent& extent) {
 Result<bool> Recovery::data_is_there(const LogGroup& group) {
   for (const LogRecord& record : group.records) {
     for (const LoggedWrite& w : record.writes) {
-      if (!parts_.containers.exists(w.extent.container)) return false;
-      auto checksum = checksum_of(w.extent);
+      if (!parts_.containers.exists(w.run.container)) return false;
+      auto checksum = checksum_of(w.run);
       if (!checksum.ok()) return checksum.status();
       if (*checksum != w.checksum) return false;
     }
@@ -189,7 +189,7 @@ Status Recovery::replay() {
   Allocator& allocator = parts_.containers.allocator();
   for (const LogGroup& group : groups_) {
     for (const LogRecord& record : group.records) {
-      for (const LoggedWrite& w : record.writes) allocator.mark_owned(w.extent);
+      for (const LoggedWrite& w : record.writes) allocator.mark_owned(w.run);
       for (const Extent& e : record.frees) allocator.mark_freed(e);
     }
     ++parts_.counters.recovered_groups;

@@ -1,5 +1,6 @@
 #include "os/tablestore/engine/commit/data_write.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/rows.h"
 
 namespace tablestore {
@@ -10,7 +11,7 @@ constexpr size_t usual_row_bytes = 1000;
 }  // namespace
 
 Txn::Txn() { rows_.reserve(usual_row_bytes); }
-Txn::~Txn() { assert(writes_in_flight_ == 0); }
+Txn::~Txn() { require(writes_in_flight_ == 0, "a transaction outlives its writes"); }
 
 void Txn::put(Family family, std::string_view key, std::string_view value) {
   RowWriter(rows_).put(family, key, value);
@@ -23,7 +24,7 @@ void Txn::erase(Family family, std::string_view key) {
 }
 
 void Txn::erase_range(Family family, std::string_view begin, std::string_view end) {
-  assert(begin < end);
+  require(begin < end, "a range that is erased is not empty");
   RowWriter(rows_).erase_range(family, begin, end);
   ++row_count_;
 }
@@ -35,7 +36,7 @@ void Txn::add(std::string_view key, std::span<const int64_t> deltas) {
 }
 
 void Txn::free(const Extent& extent) {
-  assert(extent.blocks > 0);
+  require(extent.blocks > 0, "an extent that is freed has blocks");
   frees_.push_back(extent);
 }
 

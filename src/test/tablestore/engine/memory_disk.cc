@@ -143,7 +143,7 @@ class MemoryDisk::OpenFile : public File {
 // Does everything at once, and tells about it at reap().
 class MemoryDisk::Queue : public WriteQueue {
  public:
-  void submit(std::span<WriteOp* const> ops) override {
+  void submit(std::span<WriteOp* const> ops, Begin) override {
     for (WriteOp* op : ops) {
       int error = 0;
       uint64_t offset = op->offset;
@@ -177,7 +177,6 @@ class MemoryDisk::Queue : public WriteQueue {
   }
 
   uint64_t requests() const override { return requests_; }
-  const char* kind() const override { return "simulated"; }
 
  private:
   void complete(std::function<void()> done) {

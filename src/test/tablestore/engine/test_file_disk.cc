@@ -18,6 +18,7 @@
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/dirty_files.h"
 #include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/engine/io/thread_write_queue.h"
 #include "test/tablestore/engine/test_directory.h"
 
 namespace tablestore {
@@ -385,7 +386,7 @@ TEST(FileDisk, WorksOnTmpfsAndSaysWhatItCannotDo) {
   ASSERT_TRUE((*file)->write_zeroes(0, 2 * mib).ok());
   ASSERT_TRUE((*file)->flush().ok());
   EXPECT_EQ(*(*file)->unwritten(), (std::vector<ByteRange>{{0, 2 * mib}}));
-  EXPECT_STREQ((*disk)->make_write_queue()->kind(), "threads");
+  EXPECT_TRUE(dynamic_cast<ThreadWriteQueue*>((*disk)->make_write_queue().get()));
 }
 
 // For the calling thread and those that it starts, as container runtimes do for all.
@@ -412,7 +413,7 @@ TEST(FileDisk, WritesWithThreadsWhereIoUringIsForbiddenAndSaysWhy) {
   std::thread([&] {
     forbid_io_uring();
     const std::unique_ptr<WriteQueue> queue = (*disk)->make_write_queue();
-    EXPECT_STREQ(queue->kind(), "threads");
+    EXPECT_TRUE(dynamic_cast<ThreadWriteQueue*>(queue.get()));
   }).join();
   const std::string expected = ": cannot use io_uring (io_uring_setup: Operation not permitted), "
                                "writing with 16 threads";

@@ -124,7 +124,7 @@ TEST_F(LogTest, GroupsAreReadBackAsWritten) {
   const auto& records = (*first)->records;
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[1].rows, std::string(100, 'b'));
-  EXPECT_EQ(records[2].writes.at(0).extent, (Extent{2, 2, 3}));
+  EXPECT_EQ(records[2].writes.at(0).run, (tablestore::Run{2, 2, 3}));
   EXPECT_EQ(records[2].writes.at(0).checksum, 4u);
   EXPECT_EQ(records[1].frees.at(0), (Extent{5, 1, 7}));
   auto second = reader.next();

@@ -20,6 +20,8 @@
 namespace tablestore {
 namespace {
 
+using Begin = WriteQueue::Begin;
+
 // A write of its own memory that tells a function of its end.
 struct TestWrite {
   explicit TestWrite(File& file, uint64_t block, size_t blocks, uint8_t value)
@@ -66,7 +68,7 @@ class WriteQueueTest : public testing::TestWithParam<Kind> {
   }
   void submit(TestWrite& write) {
     WriteOp* const op = &write.op;
-    queue->submit({&op, 1});
+    queue->submit({&op, 1}, Begin::at_once);
   }
   void reap_until(size_t count) {
     while (count > 0) {
@@ -104,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(, FreeRingTest, testing::Values(Kind{"Uring", true, 256
 TEST_P(WriteQueueTest, WritesReachTheFile) {
   TestWrite a(*file, 0, 1, 1), b(*file, 1, 3, 2), c(*file, 6, 1, 3);
   WriteOp* const ops[] = {&a.op, &b.op, &c.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(3);
   for (const TestWrite* w : {&a, &b, &c}) EXPECT_EQ(w->error, 0);
   const int expected[] = {1, 2, 2, 2, 0, 0, 3};
@@ -114,7 +116,7 @@ TEST_P(WriteQueueTest, WritesReachTheFile) {
 TEST_P(WriteQueueTest, PostedWritesAreDoneByReaping) {
   TestWrite a(*file, 0, 1, 1), b(*file, 2, 3, 2);
   WriteOp* const ops[] = {&a.op, &b.op};
-  queue->post(ops);
+  queue->submit(ops, Begin::at_next_reap);
   reap_until(2);
   for (const TestWrite* w : {&a, &b}) EXPECT_EQ(w->error, 0);
   const int expected[] = {1, 0, 2, 2, 2};
@@ -124,7 +126,7 @@ TEST_P(WriteQueueTest, PostedWritesAreDoneByReaping) {
 TEST_P(WriteQueueTest, PostedWritesGoWithTheNextSubmitted) {
   TestWrite posted(*file, 3, 1, 1), submitted(*file, 0, 1, 2);
   WriteOp* const op = &posted.op;
-  queue->post({&op, 1});
+  queue->submit({&op, 1}, Begin::at_next_reap);
   submit(submitted);
   reap_until(2);
   EXPECT_EQ(posted.error, 0);
@@ -137,9 +139,9 @@ TEST_P(WriteQueueTest, WhatIsWrittenTakesWhatWasPostedAlong) {
   size_t done = 0;
   for (TestWrite* w : {&posted, &written}) w->then = [&done] { ++done; };
   WriteOp* op = &posted.op;
-  queue->post({&op, 1});
+  queue->submit({&op, 1}, Begin::at_next_reap);
   op = &written.op;
-  queue->write({&op, 1});
+  queue->submit({&op, 1}, Begin::in_this_thread);
   while (done < 2) queue->reap(true);
   EXPECT_EQ(queue->requests(), 2u);
   EXPECT_EQ(posted.error, 0);
@@ -155,7 +157,7 @@ TEST_P(WriteQueueTest, WhatCannotBeWrittenTellsItsError) {
   size_t done = 0;
   for (TestWrite* w : {&refused, &fine}) w->then = [&done] { ++done; };
   WriteOp* const ops[] = {&refused.op, &fine.op};
-  queue->write(ops);
+  queue->submit(ops, Begin::in_this_thread);
   while (done < 2) queue->reap(true);
   EXPECT_EQ(refused.error, EBADF);
   EXPECT_EQ(fine.error, 0);
@@ -166,7 +168,7 @@ TEST_P(WriteQueueTest, WhatCannotBeWrittenTellsItsError) {
 TEST_P(FreeRingTest, WhatIsWrittenIsDoneOnReturn) {
   TestWrite a(*file, 0, 1, 1), b(*file, 4, 600, 2);
   WriteOp* const ops[] = {&a.op, &b.op};
-  queue->write(ops);
+  queue->submit(ops, Begin::in_this_thread);
   EXPECT_EQ(a.error, 0);
   EXPECT_EQ(b.error, 0);
   EXPECT_EQ(queue->reap(false), 0u);
@@ -192,10 +194,10 @@ TEST_P(FreeRingTest, APairGoesThroughTheRing) {
   for (TestWrite* w : {&data, &log, &more}) w->then = [&done] { ++done; };
   auto calls_for = [&](std::vector<WriteOp*> posted) {
     done = 0;
-    queue->post(posted);
+    queue->submit(posted, Begin::at_next_reap);
     const uint64_t before = io_calls("syscw");
     WriteOp* op = &log.op;
-    queue->write({&op, 1});
+    queue->submit({&op, 1}, Begin::in_this_thread);
     const uint64_t calls = io_calls("syscw") - before;
     while (done < posted.size() + 1) queue->reap(true);
     return calls;
@@ -209,7 +211,7 @@ TEST_P(FreeRingTest, APairGoesThroughTheRing) {
   TestWrite before(**made, 64, 1, 4);
   submit(before);
   WriteOp* op = &log.op;
-  queue->write({&op, 1});
+  queue->submit({&op, 1}, Begin::in_this_thread);
   EXPECT_EQ(calls_for({&data.op}), 1u);
   while (before.error < 0) queue->reap(true);
 
@@ -220,9 +222,9 @@ TEST_P(FreeRingTest, APairGoesThroughTheRing) {
 TEST_P(FreeRingTest, NeighboursAreNoPair) {
   TestWrite a(*file, 0, 1, 1), b(*file, 1, 1, 2);
   WriteOp* op = &a.op;
-  queue->post({&op, 1});
+  queue->submit({&op, 1}, Begin::at_next_reap);
   op = &b.op;
-  queue->write({&op, 1});
+  queue->submit({&op, 1}, Begin::in_this_thread);
   while (a.error < 0 || b.error < 0) queue->reap(true);
   EXPECT_EQ(value_at(0), 1);
   EXPECT_EQ(value_at(1), 2);
@@ -250,9 +252,9 @@ TEST_P(WriteQueueTest, PairsAreWrittenWhileOthersSubmitAndWake) {
   for (size_t i = 0; i < pairs; ++i) {
     TestWrite data(**made, 2 * i, 1, 1), log(**made, 2 * pairs + 2 * i, 1, 2);
     WriteOp* op = &data.op;
-    queue->post({&op, 1});
+    queue->submit({&op, 1}, Begin::at_next_reap);
     op = &log.op;
-    queue->write({&op, 1});
+    queue->submit({&op, 1}, Begin::in_this_thread);
     while (data.error < 0 || log.error < 0) queue->reap(true);
     ASSERT_EQ(data.error, 0);
     ASSERT_EQ(log.error, 0);
@@ -272,7 +274,7 @@ TEST_P(FreeRingTest, NeighboursAreOneRequest) {
   TestWrite c(*file, 5, 1, 3), a(*file, 2, 2, 1), other(**made, 6, 1, 5), b(*file, 4, 1, 2),
       apart(*file, 8, 1, 4);
   WriteOp* const ops[] = {&c.op, &a.op, &other.op, &b.op, &apart.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(5);
   EXPECT_EQ(queue->requests(), 3u);
   for (const TestWrite* w : {&a, &b, &c, &apart, &other}) EXPECT_EQ(w->error, 0);
@@ -285,7 +287,7 @@ TEST_P(FreeRingTest, MergedNeighboursShareAnError) {
   ASSERT_TRUE(read_only.ok());
   TestWrite a(**read_only, 0, 1, 1), b(**read_only, 1, 1, 2);
   WriteOp* const ops[] = {&a.op, &b.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(2);
   EXPECT_EQ(queue->requests(), 1u);
   EXPECT_EQ(a.error, EBADF);
@@ -311,7 +313,7 @@ TEST_P(WriteQueueTest, LargeWritesLandWhole) {
   TestWrite one(*file, 0, 300, 1), before(*file, 300, 1, 3), of_pieces(*file, 301, piece_blocks, 2);
   for (size_t i = 1; i < pieces; ++i) of_pieces.op.iov.push_back(of_pieces.op.iov[0]);
   WriteOp* const ops[] = {&one.op, &before.op, &of_pieces.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(3);
   for (const TestWrite* w : {&one, &before, &of_pieces}) EXPECT_EQ(w->error, 0);
   EXPECT_EQ(file->size_bytes(), (301 + pieces * piece_blocks) * block_bytes);
@@ -326,7 +328,7 @@ TEST_P(WriteQueueTest, ALargeWriteFailsOnce) {
   ASSERT_TRUE(reader.ok());
   TestWrite refused(**reader, 0, 600, 6), fine(*file, 1, 1, 7);
   WriteOp* const ops[] = {&refused.op, &fine.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(2);
   EXPECT_EQ(refused.error, EBADF);
   EXPECT_EQ(fine.error, 0);
@@ -374,7 +376,7 @@ TEST_P(WriteQueueTest, SubmittingFarMoreThanFitsNeverWaitsForReap) {
     writes.back()->then = [&completed] { ++completed; };
     ops.push_back(&writes.back()->op);
   }
-  queue->submit(ops);  // by the thread that reaps
+  queue->submit(ops, Begin::at_once);  // by the thread that reaps
   reap_until(count);
   EXPECT_EQ(completed, count);
   EXPECT_EQ(queue->reap(false), 0u);
@@ -400,7 +402,7 @@ TEST_P(WriteQueueTest, ManyThreadsSubmitWhileOneReaps) {
         for (size_t i = 0; i < batch; ++i) {
           ops.push_back(&writes[(t * batches + b) * batch + i]->op);
         }
-        queue->submit(ops);
+        queue->submit(ops, Begin::at_once);
       }
     });
   }
@@ -432,7 +434,7 @@ TEST_P(WriteQueueTest, WhatAThreadThatEndsHasSubmittedIsStillDone) {
       EXPECT_TRUE(file->write((far + i * 2048) * block_bytes, zeros.span()).ok());
     });
     grows.wait(false);
-    std::thread([&] { queue->submit(ops); }).join();
+    std::thread([&] { queue->submit(ops, Begin::at_once); }).join();
     reap_until(count);
     grower.join();
     for (size_t n = 0; n < count; ++n) {
@@ -464,7 +466,7 @@ TEST_P(WriteQueueTest, AFailedWriteTellsItsError) {
   ASSERT_TRUE(reader.ok());
   TestWrite refused(**reader, 0, 1, 6), fine(*file, 1, 1, 7);
   WriteOp* const ops[] = {&refused.op, &fine.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(2);
   EXPECT_EQ(refused.error, EBADF);
   EXPECT_EQ(fine.error, 0);
@@ -481,7 +483,7 @@ TEST_P(WriteQueueTest, AWriteThatIsCutShortByALimitTellsIt) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
   TestWrite partly(*file, 0, 4, 5), beyond(*file, 8, 1, 6);
   WriteOp* const ops[] = {&partly.op, &beyond.op};
-  queue->submit(ops);
+  queue->submit(ops, Begin::at_once);
   reap_until(2);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(partly.error, EFBIG);
@@ -549,7 +551,7 @@ TEST(WriteQueueDeathTest, DestroyingABusyQueueIsABug) {
         auto queue = (*disk)->make_write_queue();
         TestWrite write(**file, 0, 1, 5);
         WriteOp* const op = &write.op;
-        queue->submit({&op, 1});
+        queue->submit({&op, 1}, Begin::at_once);
         queue.reset();
       },
       "ssert");

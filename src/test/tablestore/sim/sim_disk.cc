@@ -105,15 +105,12 @@ class SimDisk::SimQueue : public WriteQueue {
  public:
   explicit SimQueue(SimDisk& disk) : disk_(disk) {}
 
-  void post(std::span<WriteOp* const> ops) override {
+  void submit(std::span<WriteOp* const> ops, Begin begin) override {
     posted_.insert(posted_.end(), ops.begin(), ops.end());
-  }
-  void submit(std::span<WriteOp* const> ops) override {
-    post(ops);
-    hand_over();
+    if (begin != Begin::at_next_reap) begin_posted();
   }
   size_t reap(bool wait) override {
-    hand_over();
+    begin_posted();
     if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
     size_t reaped = 0;
     ++reaps_;
@@ -132,7 +129,6 @@ class SimDisk::SimQueue : public WriteQueue {
   }
   void wake() override {}
   uint64_t requests() const override { return requests_; }
-  const char* kind() const override { return "simulated"; }
 
  private:
   struct Waiting {
@@ -142,7 +138,7 @@ class SimDisk::SimQueue : public WriteQueue {
     int error;
     uint64_t not_before;  // in reaps_
   };
-  void hand_over() {
+  void begin_posted() {
     for (WriteOp* op : std::exchange(posted_, {})) {
       auto& file = static_cast<SimFile&>(*op->file);
       PendingOp change{.kind = PendingOp::Kind::write, .offset = op->offset};

@@ -19,8 +19,8 @@
 namespace tablestore {
 
 // Threads: whoever has taken the commit lane calls queue(); the work "apply" writes what is queued.
-// `mutex_` guards the queue. The work waits for nothing but space on the file system, so whoever has
-// the lane may wait for it.
+// `mutex_` guards the queue. The work waits for nothing but space on the file system, so whoever
+// has the lane may wait for it.
 //
 // No commit waits for the rows to be applied. So the work lingers for about a millisecond, until
 // some groups are worth a batch of the table, but not where somebody waits for applied().

@@ -25,11 +25,11 @@ void BulkWriter::submit(std::span<WriteOp* const> ops) {
     idle = pending_ == 0;
     pending_ += ops.size();
     if (idle) {
-      writes_->post(ops);
+      writes_->submit(ops, WriteQueue::Begin::at_next_reap);
       work_.notify_one();
     }
   }
-  if (!idle) writes_->submit(ops);
+  if (!idle) writes_->submit(ops, WriteQueue::Begin::at_once);
 }
 
 void BulkWriter::run() {

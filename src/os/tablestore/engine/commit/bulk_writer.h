@@ -1,5 +1,5 @@
-// Much data goes to the disk without the commit lane: who waits for a flush hands nothing to the
-// kernel meanwhile, and the disk would have nothing to do.
+// Writes large data in a thread of its own. While the commit lane waits for a flush it submits no
+// writes, and the disk would be idle.
 #pragma once
 
 #include <condition_variable>

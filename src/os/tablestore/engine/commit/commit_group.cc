@@ -55,8 +55,9 @@ void CommitLane::take_group(Turn& turn) {
   }
   queue_.insert(queue_.begin(), std::make_move_iterator(left.begin()),
                 std::make_move_iterator(left.end()));
-  // Only what has data in flight is left: the lane waits for some of it. Not for what came after
-  // this look, without a wake-up: so it is told here, with the lock, that there will be one.
+  // All that is left has data in flight, so whoever has the lane is going to wait in reap() for
+  // some of it. Work that comes after this look must end that wait: under the same lock, submit()
+  // reads this flag, and wakes the queue.
   blocked_in_reap_ =
       turn.group.empty() && (!queue_.empty() || !abandoned_.empty()) &&
       std::ranges::all_of(abandoned_, [](const Txn* t) { return t->writes_in_flight_ > 0; });
@@ -127,7 +128,8 @@ void CommitLane::log_written(WriteOp& op, int error) {
   --turn.lane.writes_in_flight_;
 }
 
-// Log and data are written side by side, in no order: the checksums tell at recovery.
+// Log and data are written at the same time, in no order: at recovery the checksums tell whether
+// all of it arrived.
 void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
   std::vector<WriteOp> ops =
       parts_.log.make_writes(turn.header.position, group, log_written, &turn);
@@ -135,8 +137,8 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
   for (WriteOp& op : ops) pointers.push_back(&op);
   turn.log_writes_pending = ops.size();
   writes_in_flight_ += ops.size();
-  posted_bytes_ = 0;
-  parts_.writes.write(pointers);
+  deferred_bytes_ = 0;
+  parts_.writes.submit(pointers, WriteQueue::Begin::in_this_thread);
   auto all_written = [&turn] {
     return turn.log_writes_pending == 0 &&
            std::ranges::all_of(turn.group,
@@ -215,9 +217,9 @@ void CommitLane::make_durable(Turn& turn) {
   parts_.group_durable();
 }
 
-// I3, I4: a slot may be written again only when recovery will not judge by its old content, that
-// is, when a durable group says that the transaction that freed it (and so the one that wrote it)
-// was durable.
+// I3, I4: a slot may be written again only when recovery will not judge by its old content. That is
+// so once a durable group's watermark says that the transaction that freed it was durable, and so
+// the one that wrote it.
 void CommitLane::release_frees(Turn& turn, uint64_t watermark) {
   while (!turn.pending_frees.empty() && turn.pending_frees.front().last_lsn <= watermark) {
     for (const Extent& e : turn.pending_frees.front().extents) {

@@ -90,13 +90,13 @@ void CommitLane::start_writes(Txn& txn, size_t first) {
   writes_in_flight_ += ops.size();
   parts_.counters.data_writes += ops.size();
   const bool is_small =
-      txn.data_bytes_ <= std::min(limits_.posted_data_bytes, limits_.small_data_bytes);
-  if (is_small && posted_bytes_.fetch_add(txn.data_bytes_) < limits_.posted_bytes_max)
-    parts_.writes.post(ops);
+      txn.data_bytes_ <= std::min(limits_.deferred_data_bytes, limits_.small_data_bytes);
+  if (is_small && deferred_bytes_.fetch_add(txn.data_bytes_) < limits_.deferred_bytes_max)
+    parts_.writes.submit(ops, WriteQueue::Begin::at_next_reap);
   else if (bulk_)
     bulk_->submit(ops);
   else
-    parts_.writes.submit(ops);
+    parts_.writes.submit(ops, WriteQueue::Begin::at_once);
 }
 
 // In the thread that reaps.
@@ -316,9 +316,9 @@ void CommitLane::wait_for_data(bool block) {
   blocked_in_reap_ = false;
 }
 
-// A client that was just told of its commit very likely has another transaction in a moment. A flush
-// that waits for these clients, for a small part of its own time, serves twice as many; otherwise
-// the first to come takes the next flush alone, and all others wait for its end.
+// Waits briefly for clients whose last commit was just acknowledged, as they very likely have
+// another transaction in a moment. Otherwise the first of them would take the next flush alone, and
+// all others would wait for its end.
 void CommitLane::gather(const Turn& turn) {
   std::unique_lock lock(mutex_);
   const auto limit = turn.flush_time * limits_.gather_percent / 100;

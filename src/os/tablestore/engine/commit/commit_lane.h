@@ -45,8 +45,8 @@ struct CommitLimits {
   uint64_t gather_percent = 12;
   std::chrono::microseconds quick_flush{200};
   uint64_t small_data_bytes = 256 << 10;
-  uint64_t posted_data_bytes = 64 << 10;  // left to the lane to hand over to the kernel,
-  uint64_t posted_bytes_max = 768 << 10;  // but no more than this at once: a flush may take long
+  uint64_t deferred_data_bytes = 64 << 10;   // of a transaction: begins with the lane's next write,
+  uint64_t deferred_bytes_max = 768 << 10;   // but no more than this: a flush may take long
 };
 
 // Threads: any thread calls submit(), submit_here(), start_writes(), abandon(), drain(); the
@@ -178,7 +178,7 @@ class CommitLane {
   bool waits_for_log_ = false;
 
   std::atomic<uint64_t> writes_in_flight_{0};      // data and log
-  std::atomic<uint64_t> posted_bytes_{0};          // since the lane last wrote
+  std::atomic<uint64_t> deferred_bytes_{0};        // since the lane last wrote
   std::atomic<uint64_t> pending_free_blocks_{0};
 
   Applier applier_;

@@ -11,7 +11,7 @@ namespace tablestore {
 class CommitLane;
 
 struct Txn::DataWrite {
-  Extent run;                // contiguous blocks of one container, of one slot or of several
+  Run run;
   std::vector<Extent> slots; // the allocations that it consists of
   uint32_t checksum = 0;     // as the log keeps it: crc32c over the crc32c of each block
   bool first_touch = false;  // of blocks that were not written extents: needs a flush of this very

@@ -1,32 +1,30 @@
 #include "os/tablestore/engine/commit/in_flight.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
+
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
 
-void InFlightWrites::add(const Extent& run, const std::vector<iovec>& iov,
+void InFlightWrites::add(const Run& run, const std::vector<iovec>& iov,
                          std::shared_ptr<const std::any> keep_alive) {
   auto write = std::make_shared<Write>(Write{run, iov, std::move(keep_alive)});
   Shard& s = shard(run.container);
   std::lock_guard lock(s.mutex);
   const bool inserted =
       s.writes.emplace(std::pair(run.container, run.block), std::move(write)).second;
-  assert(inserted);
-  (void)inserted;
+  require(inserted, "a block is written once at a time");
 }
 
-void InFlightWrites::remove(const Extent& run) {
+void InFlightWrites::remove(const Run& run) {
   Shard& s = shard(run.container);
   std::lock_guard lock(s.mutex);
-  const auto erased = s.writes.erase({run.container, run.block});
-  assert(erased == 1);
-  (void)erased;
+  require(s.writes.erase({run.container, run.block}) == 1, "what has been written was in flight");
 }
 
 bool InFlightWrites::read(const Extent& extent, std::span<std::byte> out) const {
-  assert(out.size() == extent.length_bytes());
+  require(out.size() == extent.length_bytes(), "room for all of the extent");
   std::shared_ptr<const Write> write;
   {
     const Shard& s = shard(extent.container);
@@ -34,7 +32,7 @@ bool InFlightWrites::read(const Extent& extent, std::span<std::byte> out) const 
     auto it = s.writes.upper_bound({extent.container, extent.block});
     if (it == s.writes.begin()) return false;
     --it;
-    const Extent& run = it->second->run;
+    const Run& run = it->second->run;
     if (run.container != extent.container || run.end() < extent.end()) return false;
     write = it->second;
   }
@@ -50,7 +48,7 @@ bool InFlightWrites::read(const Extent& extent, std::span<std::byte> out) const 
     skip = 0;
     if (out.empty()) return true;
   }
-  assert(out.empty());
+  require(out.empty(), "the memory of a write is as long as its run");
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Data that was handed to Engine::write() and may not be on the disk yet: reads are answered from
+// Data that was given to Engine::write() and may not be on the disk yet: reads are answered from
 // here.
 #pragma once
 
@@ -19,15 +19,15 @@ namespace tablestore {
 class InFlightWrites {
  public:
   // [iov] is the content of `run`; keep_alive owns its memory.
-  void add(const Extent& run, const std::vector<iovec>& iov,
+  void add(const Run& run, const std::vector<iovec>& iov,
            std::shared_ptr<const std::any> keep_alive);
-  void remove(const Extent& run);
+  void remove(const Run& run);
   // Copies `extent` if it lies within one write in flight.
   bool read(const Extent& extent, std::span<std::byte> out) const;
 
  private:
   struct Write {
-    Extent run;
+    Run run;
     std::vector<iovec> iov;
     std::shared_ptr<const std::any> keep_alive;
   };

@@ -265,15 +265,15 @@ void Allocator::give_back(const Extent& extent) {
 
 // --- what the log says
 
-void Allocator::mark_owned(const Extent& extent) {
+void Allocator::mark_owned(const Run& run) {
   std::lock_guard lock(mutex_);
-  if (recovering_) return replay(extent, true);
-  ContainerState& container = state(extent.container);
+  if (recovering_) return replay(run, true);
+  ContainerState& container = state(run.container);
   change(container, [&] {
-    require(container.is_held(extent.block, extent.blocks), "a durable block is held");
-    require(container.set_owned(extent.block, extent.blocks), "a block has one owner");
+    require(container.is_held(run.block, run.blocks), "a durable block is held");
+    require(container.set_owned(run.block, run.blocks), "a block has one owner");
   });
-  dirty_.insert(extent.container);
+  dirty_.insert(run.container);
 }
 
 void Allocator::mark_freed(const Extent& extent) {
@@ -291,9 +291,9 @@ bool Allocator::is_unwritten(const Extent& extent) const {
   return state(extent.container).is_unwritten(extent.block, extent.blocks);
 }
 
-void Allocator::mark_written(const Extent& extent) {
+void Allocator::mark_written(const Run& run) {
   std::lock_guard lock(mutex_);
-  state(extent.container).mark_written(extent.block, extent.blocks);
+  state(run.container).mark_written(run.block, run.blocks);
 }
 
 void Allocator::load(uint32_t container, const BlockBitmap& owned) {
@@ -313,27 +313,27 @@ void Allocator::load(uint32_t container, const BlockBitmap& owned) {
   }
 }
 
-void Allocator::replay(const Extent& extent, bool owned) {
-  next_container_id_ = std::max(next_container_id_, extent.container + 1);
-  dirty_.insert(extent.container);
-  const uint64_t end = uint64_t(extent.block) + extent.blocks;
+void Allocator::replay(const Run& run, bool owned) {
+  next_container_id_ = std::max(next_container_id_, run.container + 1);
+  dirty_.insert(run.container);
+  const uint64_t end = uint64_t(run.block) + run.blocks;
   bool consistent = false;
-  auto it = containers_.find(extent.container);
+  auto it = containers_.find(run.container);
   if (it != containers_.end()) {
     ContainerState& c = *it->second;
-    consistent = end <= c.blocks() && (owned ? c.set_owned(extent.block, extent.blocks)
-                                             : c.clear_owned(extent.block, extent.blocks));
+    consistent = end <= c.blocks() && (owned ? c.set_owned(run.block, run.blocks)
+                                             : c.clear_owned(run.block, run.blocks));
   } else if (end <= UINT32_MAX) {
-    BlockBitmap& bitmap = missing_.try_emplace(extent.container, BlockBitmap(0)).first->second;
+    BlockBitmap& bitmap = missing_.try_emplace(run.container, BlockBitmap(0)).first->second;
     bitmap.grow(end);
-    consistent = owned ? !bitmap.any(extent.block, extent.blocks)
-                       : bitmap.all(extent.block, extent.blocks);
-    owned ? bitmap.set(extent.block, extent.blocks) : bitmap.clear(extent.block, extent.blocks);
+    consistent = owned ? !bitmap.any(run.block, run.blocks)
+                       : bitmap.all(run.block, run.blocks);
+    owned ? bitmap.set(run.block, run.blocks) : bitmap.clear(run.block, run.blocks);
   }
   if (!consistent && recovery_error_.ok()) {
     recovery_error_ = Status(EIO, "the log " + std::string(owned ? "gives" : "frees") + " blocks " +
-                                      std::to_string(extent.block) + " to " + std::to_string(end) +
-                                      " of container " + std::to_string(extent.container) +
+                                      std::to_string(run.block) + " to " + std::to_string(end) +
+                                      " of container " + std::to_string(run.container) +
                                       (owned ? ", which have an owner" : ", which have no owner") +
                                       " according to what precedes, or do not exist");
   }

@@ -103,13 +103,13 @@ class Allocator {
 
   // The commit lane, in log order, when a transaction is durable: [extent] is owned / is owned no
   // more.
-  void mark_owned(const Extent& extent);
+  void mark_owned(const Run& run);
   void mark_freed(const Extent& extent);
 
   // True where a write of `extent` is the first touch of any of its blocks.
   bool is_unwritten(const Extent& extent) const;
   // Held blocks only.
-  void mark_written(const Extent& extent);
+  void mark_written(const Run& run);
 
   // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
   // log order. They may name containers that were emptied and removed since.
@@ -204,7 +204,7 @@ class Allocator {
   void give(const Extent& extent);
 
   // Recovery: one extent of the log, owned from here on or no more.
-  void replay(const Extent& extent, bool owned);
+  void replay(const Run& run, bool owned);
 
   mutable std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<ContainerState>> containers_;

@@ -13,7 +13,7 @@ namespace tablestore {
 // The checksum of (what `seed_crc` is the checksum of) + `data`; 0 is the checksum of nothing.
 uint32_t crc32c(uint32_t seed_crc, const void* data, size_t bytes);
 
-// The checksum of an array of block checksums, each little endian: what the log keeps of an extent.
+// The checksum of an array of block checksums, each little endian: what the log keeps of a run.
 uint32_t crc32c_of_blocks(std::span<const uint32_t> block_crcs);
 
 // Appends the checksum of each block of 4 KiB. Every iovec is a multiple of 4 KiB long.

@@ -44,12 +44,14 @@ class Cursor {
   size_t at_ = 0;
 };
 
-Extent read_extent(Cursor& cursor) {
-  Extent extent;
-  extent.container = cursor.u32();
-  extent.block = cursor.u32();
-  extent.blocks = cursor.u32();
-  return extent;
+// A run or an extent.
+template <typename Blocks>
+Blocks read_blocks(Cursor& cursor) {
+  Blocks read;
+  read.container = cursor.u32();
+  read.block = cursor.u32();
+  read.blocks = cursor.u32();
+  return read;
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ void LogGroupBuilder::add(uint32_t row_count, std::string_view rows,
                             uint32_t(frees.size())};
   append(head, sizeof(head));
   for (const LoggedWrite& w : writes) {
-    const uint32_t fields[4] = {w.extent.container, w.extent.block, w.extent.blocks, w.checksum};
+    const uint32_t fields[4] = {w.run.container, w.run.block, w.run.blocks, w.checksum};
     append(fields, sizeof(fields));
   }
   for (const Extent& e : frees) {
@@ -137,11 +139,11 @@ Result<std::vector<LogRecord>> parse_records(const LogGroupHeader& header,
     if (!cursor.has(writes * write_bytes + frees * free_bytes + row_bytes)) return damaged;
     for (uint64_t w = 0; w < writes; ++w) {
       LoggedWrite write;
-      write.extent = read_extent(cursor);
+      write.run = read_blocks<Run>(cursor);
       write.checksum = cursor.u32();
       record.writes.push_back(write);
     }
-    for (uint64_t f = 0; f < frees; ++f) record.frees.push_back(read_extent(cursor));
+    for (uint64_t f = 0; f < frees; ++f) record.frees.push_back(read_blocks<Extent>(cursor));
     record.rows = cursor.view(row_bytes);
     records.push_back(std::move(record));
   }

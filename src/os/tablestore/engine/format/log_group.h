@@ -62,7 +62,7 @@ static_assert(offsetof(LogGroupHeader, epoch) == 24 && offsetof(LogGroupHeader, 
 
 // One run of blocks that a transaction wrote.
 struct LoggedWrite {
-  Extent extent;
+  Run run;
   uint32_t checksum = 0;
 };
 

@@ -89,14 +89,15 @@ struct WriteOp {
 class WriteQueue {
  public:
   virtual ~WriteQueue() = default;
-  // They begin at once where a thread is in reap(), or with the next reap(). Never blocks for a
-  // completion that only a later reap() can deliver.
-  virtual void submit(std::span<WriteOp* const> ops) = 0;
-  // The same, but does not disturb who is in reap(): cheaper for small ones.
-  virtual void post(std::span<WriteOp* const> ops) { submit(ops); }
-  // By the thread that reaps, for what it cannot go on without: begins what was posted and then
-  // these, which may be done on return.
-  virtual void write(std::span<WriteOp* const> ops) { submit(ops); }
+  // When writes begin, and whom that wakes; a queue may begin them sooner.
+  enum class Begin {
+    at_next_reap,    // wakes nobody: cheaper for small ones
+    at_once,         // a thread in reap() is woken for them
+    in_this_thread,  // by the thread that reaps, for what it cannot go on without: begins what has
+                     // been waiting for a reap() and then these, which may be done on return
+  };
+  // Never blocks for a completion that only a later reap() can deliver.
+  virtual void submit(std::span<WriteOp* const> ops, Begin begin) = 0;
   // Runs `done` of what has completed; where nothing has and `wait`, blocks until something
   // completes or wake() is called. Returns the number completed.
   virtual size_t reap(bool wait) = 0;
@@ -104,8 +105,6 @@ class WriteQueue {
   virtual void wake() = 0;
   // Handed to the kernel so far; several writes may be one request.
   virtual uint64_t requests() const = 0;
-  // "io_uring", "threads" or "simulated": for the log line at start.
-  virtual const char* kind() const = 0;
 };
 
 struct DiskSpace {

@@ -26,7 +26,7 @@ ThreadWriteQueue::~ThreadWriteQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadWriteQueue::submit(std::span<WriteOp* const> ops) {
+void ThreadWriteQueue::submit(std::span<WriteOp* const> ops, Begin) {
   {
     std::lock_guard lock(mutex_);
     waiting_.insert(waiting_.end(), ops.begin(), ops.end());

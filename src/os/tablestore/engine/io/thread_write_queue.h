@@ -11,18 +11,18 @@
 
 namespace tablestore {
 
-// Owns the threads. `mutex_` guards all else. An operation is in `waiting_`, then in a thread's
-// hands, then in `completed_` until reap() tells its owner.
+// Owns the threads. `mutex_` guards all else. An operation is in `waiting_`, then with a thread,
+// then in `completed_` until reap() tells its owner.
 class ThreadWriteQueue : public WriteQueue {
  public:
   explicit ThreadWriteQueue(unsigned threads);
   ~ThreadWriteQueue() override;
 
-  void submit(std::span<WriteOp* const> ops) override;
+  // All begin as soon as a thread is free, which is not the one that reaps.
+  void submit(std::span<WriteOp* const> ops, Begin begin) override;
   size_t reap(bool wait) override;
   void wake() override;
   uint64_t requests() const override { return requests_; }
-  const char* kind() const override { return "threads"; }
 
  private:
   struct Completion {

@@ -11,6 +11,7 @@
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/io/posix_file.h"
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
 namespace {
@@ -84,24 +85,25 @@ Status UringWriteQueue::try_it() {
   return Status();
 }
 
-void UringWriteQueue::post(std::span<WriteOp* const> ops) {
+void UringWriteQueue::add_waiting(std::span<WriteOp* const> ops) {
   std::lock_guard lock(mutex_);
   waiting_.insert(waiting_.end(), ops.begin(), ops.end());
 }
 
-void UringWriteQueue::submit(std::span<WriteOp* const> ops) {
-  post(ops);
-  if (blocked_) wake();
+void UringWriteQueue::submit(std::span<WriteOp* const> ops, Begin begin) {
+  if (begin == Begin::in_this_thread) return write_here(ops);
+  add_waiting(ops);
+  if (begin == Begin::at_once && blocked_) wake();
 }
 
-void UringWriteQueue::write(std::span<WriteOp* const> ops) {
+void UringWriteQueue::write_here(std::span<WriteOp* const> ops) {
   if (skips_completions_ && is_pair(ops)) {
-    post(ops);
-    hand_over({}, true);
+    add_waiting(ops);
+    submit_to_kernel({}, true);
     wait_for_completions(2);
     return;
   }
-  if (can_take_waiting()) hand_over({});
+  if (can_take_waiting()) submit_to_kernel({});
   for (WriteOp* op : ops) {
     ++requests_;
     op->done(*op, posix_file(*op).write_all(op->offset, op->iov));
@@ -118,7 +120,7 @@ bool UringWriteQueue::is_pair(std::span<WriteOp* const> ops) {
          ops.front()->file != waiting_.front()->file;
 }
 
-void UringWriteQueue::hand_over(const std::vector<unsigned>& again, bool with_third) {
+void UringWriteQueue::submit_to_kernel(const std::vector<unsigned>& again, bool with_third) {
   std::lock_guard submitting(submit_mutex_);
   {
     std::lock_guard lock(mutex_);
@@ -129,7 +131,7 @@ void UringWriteQueue::hand_over(const std::vector<unsigned>& again, bool with_th
   enter_kernel();
 }
 
-// Neighbours become one request: a request costs the kernel about as much as the copying of 64 KiB.
+// Neighbours become one request, which costs the kernel less than several.
 void UringWriteQueue::take_waiting() {
   if (waiting_.size() > 1 && !free_slots_.empty())
     std::ranges::stable_sort(waiting_, [](const WriteOp* a, const WriteOp* b) {
@@ -237,7 +239,7 @@ size_t UringWriteQueue::reap(bool wait) {
   for (;;) {
     std::vector<unsigned> again;
     const bool room_for_waiting = collect(&finished, &again);
-    if (room_for_waiting || !again.empty()) hand_over(again);
+    if (room_for_waiting || !again.empty()) submit_to_kernel(again);
     if (!finished.empty() || woken_ || !wait) break;
     blocked_ = true;  // before the last look: who submits after it sees this
     if (!can_take_waiting()) wait_for_completions(1);
@@ -263,7 +265,7 @@ bool UringWriteQueue::collect(std::vector<Finished>* finished, std::vector<unsig
       }
       if (mark == third_mark) continue;
       const auto index = static_cast<unsigned>(mark);
-      if (std::optional<int> error = settle(slots_[index], entries[i]->res)) {
+      if (std::optional<int> error = outcome_of(slots_[index], entries[i]->res)) {
         for (WriteOp* op : slots_[index].ops) {
           if (op->first_error == 0) op->first_error = *error;
           if (--op->requests_left == 0) finished->push_back({op, op->first_error});
@@ -283,13 +285,13 @@ bool UringWriteQueue::can_take_waiting() {
   return !waiting_.empty() && !free_slots_.empty();
 }
 
-std::optional<int> UringWriteQueue::settle(Slot& slot, int result) {
+std::optional<int> UringWriteQueue::outcome_of(Slot& slot, int result) {
   // A request that was cancelled or interrupted before it began, which is the kernel's right when
   // the thread that submitted it ends. Nothing has been done: this thread submits it again.
   if (result == -ECANCELED || result == -EINTR || result == -EAGAIN) return std::nullopt;
   if (result < 0) return -result;
   const auto written = static_cast<uint64_t>(result);
-  assert(written <= slot.rest_bytes);
+  require(written <= slot.rest_bytes, "the kernel writes no more than it is given");
   if (written == slot.rest_bytes) return 0;
   if (written == 0) return EIO;
   if (slot.rest.empty()) slot.rest = slot.ops.front()->iov;

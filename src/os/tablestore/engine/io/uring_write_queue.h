@@ -14,13 +14,13 @@
 
 namespace tablestore {
 
-// Owns the ring. The thread in reap() hands requests to the kernel, which tells of a completion in
-// the thread that has made the request: that had better be the one that waits for it. At most
-// `depth` requests are in the kernel's hands; the rest stays in `waiting_`, so that submit() never
-// waits, and neither the submission nor the completion ring can be full.
+// Owns the ring. The thread in reap() submits all requests to the kernel, because the kernel
+// completes a request in the thread that has made it, and that should be the one that waits. The
+// kernel has at most `depth` requests; the rest stays in `waiting_`, so that submit() never waits,
+// and neither the submission nor the completion ring can be full.
 //
 // Two locks, taken in this order:
-//   submit_mutex_   the submission ring, and the system call that hands it over: the thread in
+//   submit_mutex_   the submission ring, and the system call that submits it: the thread in
 //                   reap(), and those in wake()
 //   mutex_          slots and `waiting_`; never held in a system call, so that reap() does not wait
 //                   for submitters when there is nothing to submit
@@ -31,19 +31,13 @@ class UringWriteQueue : public WriteQueue {
   static Result<std::unique_ptr<WriteQueue>> create(unsigned depth);
   ~UringWriteQueue() override;
 
-  void submit(std::span<WriteOp* const> ops) override;
-  void post(std::span<WriteOp* const> ops) override;
-  // Not through the ring: until Linux 6.19 a worker thread of the kernel completes what a ring
-  // writes to a file, and has to be woken for it. But a pair, one request that waits and this one,
-  // goes together, for the disk is told of both at once (decision p in doc/dev/tablestore.rst).
-  void write(std::span<WriteOp* const> ops) override;
+  void submit(std::span<WriteOp* const> ops, Begin begin) override;
   size_t reap(bool wait) override;
   void wake() override;
   uint64_t requests() const override { return requests_; }
-  const char* kind() const override { return "io_uring"; }
 
  private:
-  // A request in the kernel's hands: one operation, a part of it, or several neighbours in a file.
+  // A request that the kernel has: one operation, a part of it, or several neighbours in a file.
   struct Slot {
     std::vector<WriteOp*> ops;
     uint64_t offset = 0;      // of the rest
@@ -59,8 +53,15 @@ class UringWriteQueue : public WriteQueue {
   Status start();
   Status try_it();
 
-  // Hands over `again` (slots that are not done yet) and what waits, as far as there are slots.
-  void hand_over(const std::vector<unsigned>& again, bool with_third = false);
+  void add_waiting(std::span<WriteOp* const> ops);
+  // By plain system calls: until Linux 6.19 a worker thread of the kernel, which has to be woken,
+  // completes what a ring writes to a file. But where exactly one request waits, that one and this
+  // go through the ring together, and the disk is told of both at once (decision p in
+  // doc/dev/tablestore.rst).
+  void write_here(std::span<WriteOp* const> ops);
+  // Gives the kernel `again` (slots that are not done yet) and what waits, as far as there are
+  // slots.
+  void submit_to_kernel(const std::vector<unsigned>& again, bool with_third = false);
   bool is_pair(std::span<WriteOp* const> ops);
   void fill_third_entry();
   bool can_take_waiting();
@@ -69,11 +70,10 @@ class UringWriteQueue : public WriteQueue {
   void take_parts(WriteOp& op, uint64_t bytes);
   void fill_entry(unsigned slot_index);
   void enter_kernel();
-  // Takes completions; true where waiting operations can now be handed over.
+  // Takes completions; true where waiting operations can now be submitted.
   bool collect(std::vector<Finished>* finished, std::vector<unsigned>* again);
-  // What the kernel said of a slot's operation: its final error or 0, or nothing where it has to go
-  // on.
-  static std::optional<int> settle(Slot& slot, int result);
+  // Of a slot's operation: its final error or 0; nullopt where the rest has to be submitted.
+  static std::optional<int> outcome_of(Slot& slot, int result);
   void wait_for_completions(unsigned count);
 
   const unsigned depth_;

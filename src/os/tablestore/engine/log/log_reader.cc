@@ -32,8 +32,8 @@ std::optional<LogPosition> LogPosition::decode(std::string_view row) {
   return p;
 }
 
-// Most groups are small, and each request to the disk takes its time: the log is read by the
-// megabyte. What lies beyond the chain may be unreadable without harm to it.
+// Most groups are small, so the log is read in large pieces. What lies beyond the chain may be
+// unreadable without harm to it.
 Status LogReader::read(uint64_t position, std::span<std::byte> out) {
   const bool is_ahead = position >= ahead_position_ &&
                         position + out.size() <= ahead_position_ + ahead_bytes_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "os/tablestore/engine/require.h"
+
 namespace tablestore {
 
 namespace {
@@ -40,7 +42,7 @@ Result<std::unique_ptr<LogRing>> LogRing::open(Disk& disk, uint64_t log_bytes,
 
 std::vector<WriteOp> LogRing::make_writes(uint64_t position, std::span<const std::byte> data,
                                           void (*done)(WriteOp&, int), void* owner) {
-  assert(data.size() <= capacity_bytes());
+  require(data.size() <= capacity_bytes(), "a group fits the log");
   std::vector<WriteOp> ops;
   while (!data.empty()) {
     const uint64_t offset = position % segment_bytes_;

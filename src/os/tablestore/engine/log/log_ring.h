@@ -12,7 +12,7 @@
 namespace tablestore {
 
 // Position p lies in segment (p / segment_bytes) % segments, at p % segment_bytes. Which positions
-// are in use is the commit lane's business. Thread-safe: nothing changes after open().
+// are in use the commit lane knows. Thread-safe: nothing changes after open().
 //
 // On disk: log/<n>, n from 0, all of segment_bytes.
 class LogRing {

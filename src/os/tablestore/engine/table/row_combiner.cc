@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <functional>
 
+#include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/counter_merge.h"
 
 namespace tablestore {
@@ -13,11 +13,9 @@ void RowCombiner::append(uint32_t count, std::string_view rows) {
   RowReader reader(rows);
   for (; count > 0; --count) {
     Item& item = items_.emplace_back();
-    const bool sound = reader.next(&item.row);
-    assert(sound);
-    (void)sound;
+    require(reader.next(&item.row), "rows are sound");
   }
-  assert(reader.at_end());
+  require(reader.at_end(), "as many rows as were counted");
 }
 
 // Where the item of this row's key is, or would be.
@@ -48,9 +46,7 @@ void RowCombiner::combine() {
       item->kept = false;
     } else if (item->row.kind == Row::Kind::merge && (!last_range || later < last_range)) {
       if (!later->sum) later->sum = &sums_.emplace_back(later->row.value);
-      const bool added = add_counters(later->sum, item->row.value);
-      assert(added);
-      (void)added;
+      require(add_counters(later->sum, item->row.value), "sound rows are whole counters");
       item->kept = false;
     } else {
       later = &*item;

@@ -50,20 +50,21 @@ rocksdb::DBOptions db_options(rocksdb::Env* env) {
   o.max_open_files = 1000;
   o.keep_log_file_num = 4;
   o.max_log_file_size = 16 << 20;
-  // What the table's cache does not hold, the kernel may, as long as nobody else wants the memory:
-  // also what has just been written, which is read next. But never much at once that is not yet on
-  // its way to the disk, for a flush may have to wait for it.
+  // Through the kernel's page cache: blocks that the table's cache has dropped, and files that have
+  // just been written and are read next, stay in memory while nobody else wants it. What is written
+  // is sent to the disk bit by bit (bytes_per_sync), because a flush of the log may have to wait
+  // for all of it.
   o.use_direct_reads = false;
-  // And it may read ahead: it sees by itself where reads follow each other, as a range's or a
-  // listing's do, and reads a single block where they do not.
+  // The kernel may read ahead, which it does where reads follow each other, as those of a range or
+  // of a listing do.
   o.advise_random_on_open = false;
   o.use_direct_io_for_flush_and_compaction = false;
   o.bytes_per_sync = 1 << 20;
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
-  // A new MANIFEST for every change of the set of files, which becomes the one that counts by a
-  // rename, never an append: ext4 may journal a longer size before the data is there, and RocksDB
+  // Every change of the set of files writes a new MANIFEST, which replaces the old one by a rename.
+  // An append would not do: ext4 may journal a longer size before the data is there, and RocksDB
   // refuses to open where a power cut has torn the last record.
   o.max_manifest_file_size = 1;
   o.listeners.push_back(std::make_shared<NiceCompactions>());
