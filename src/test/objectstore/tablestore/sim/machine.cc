@@ -4,6 +4,7 @@
 #include "test/objectstore/tablestore/sim/machine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <unistd.h>
 
@@ -329,6 +330,8 @@ void Machine::add_strays(Random& chance)
   }
   if (chance() % 2 && engine().reserve(3 * block_bytes).ok()) {
     auto memory = std::make_shared<BlockMemory>(3 * block_bytes);
+    // The same bytes in every run: what a torn write leaves of the log depends on them.
+    std::memset(memory->data(), 0x5a, memory->size());
     const iovec iov{memory->data(), memory->size()};
     std::vector<uint32_t> checksums;
     engine().write(*txn, {&iov, 1}, memory, &checksums);
