@@ -41,12 +41,6 @@ MountedStore& TableStore::parts()
   return *store;
 }
 
-const MountedStore& TableStore::parts() const
-{
-  ceph_assert(store);
-  return *store;
-}
-
 // ---- life cycle
 
 int TableStore::mkfs()

@@ -27,7 +27,6 @@ class TableStore : public ObjectStore {
 
   /// The parts of a mounted store: for tools and tests.
   tablestore::MountedStore& parts();
-  const tablestore::MountedStore& parts() const;
 
   // ---- the store as a whole
   std::string get_type() override { return "tablestore"; }

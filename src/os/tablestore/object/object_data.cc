@@ -188,14 +188,4 @@ int ObjectData::load_all(const OnodeRef& o)
   return map.load(*o, BlockRange{0, uint64_t(o->shards_present.size()) * shard_span_blocks});
 }
 
-uint64_t ObjectData::allocated_bytes(const Onode& o) const
-{
-  uint64_t bytes = 0;
-  for (const auto& [index, shard] : o.shards) {
-    for (const MappedExtent& e : shard.extents)
-      bytes += e.physical.length_bytes();
-  }
-  return bytes;
-}
-
 }  // namespace tablestore

@@ -75,8 +75,6 @@ class ObjectData {
   void write_out(ObjectTxn& txn, const OnodeRef& o);
   /// Loads all shards; -EIO where a row is missing or damaged. For fsck, dump and tests.
   int load_all(const OnodeRef& o);
-  /// Bytes of container space that its extents take (shared ones count for each owner).
-  uint64_t allocated_bytes(const Onode& o) const;
 
  private:
   // ---- object_data.cc

@@ -288,11 +288,6 @@ bool decode_shard_key(std::string_view key, uint64_t* nid, uint32_t* index)
          reader.at_end();
 }
 
-std::pair<std::string, std::string> shard_key_range(uint64_t nid)
-{
-  return {typed_nid(shard_type, nid), typed_nid(shard_type, nid + 1)};
-}
-
 std::pair<std::string, std::string> all_onodes_range()
 {
   return all_of_type(onode_type);

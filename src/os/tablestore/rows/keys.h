@@ -42,8 +42,6 @@ void collection_key_range(const coll_t& cid, int bits, std::string* temp_start,
 
 std::string shard_key(uint64_t nid, uint32_t index);
 bool decode_shard_key(std::string_view key, uint64_t* nid, uint32_t* index);
-/// [first, last) of all shards of one object.
-std::pair<std::string, std::string> shard_key_range(uint64_t nid);
 /// [first, last) of all onodes, and of all shards.
 std::pair<std::string, std::string> all_onodes_range();
 std::pair<std::string, std::string> all_shards_range();
