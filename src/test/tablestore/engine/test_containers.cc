@@ -80,12 +80,12 @@ class ContainersTest : public testing::Test {
     for (uint64_t i = 0; i <= options.quiet_steps; ++i) worked += run_all(&Containers::shrink_step);
     return worked;
   }
-  int run_all(Result<bool> (Containers::*step)(uint64_t*)) {
+  int run_all(Result<Worked> (Containers::*step)(uint64_t*)) {
     for (int worked = 0;; ++worked) {
       uint64_t bytes = 0;
       const auto done = (containers.get()->*step)(&bytes);
       EXPECT_TRUE(done.ok()) << done.status().what();
-      if (!done.ok() || !*done) return worked;
+      if (!done.ok() || *done == Worked::nothing_to_do) return worked;
     }
   }
   // So many free containers of the largest class, all written, and no class in use.
@@ -418,7 +418,7 @@ TEST_F(ContainersTest, PreparedBlocksAreFlushedBeforeTheyCountAsWritten) {
   take(4096);
   disk->take_calls();
   uint64_t bytes = 0;
-  EXPECT_TRUE(*containers->prepare_step(&bytes));
+  EXPECT_EQ(*containers->prepare_step(&bytes), Worked::yes);
   EXPECT_EQ(bytes, mib);
   EXPECT_EQ(disk->take_calls(),
             (std::vector<MemoryDisk::Call>{{Operation::write_zeroes, "containers/00/0", 4096, mib},

@@ -53,7 +53,7 @@ void Background::stop() {
 bool Background::step(const Work& work, uint64_t* bytes_done) {
   if (failed_) return false;
   const auto worked = (containers_.*work.step)(bytes_done);
-  if (worked.ok()) return *worked;
+  if (worked.ok()) return *worked == Worked::yes;
   if (!failed_.exchange(true)) on_error_(worked.status());
   return false;
 }

@@ -35,7 +35,7 @@ class Background {
   using Clock = std::chrono::steady_clock;
   struct Work {
     const char* name;
-    Result<bool> (Containers::*step)(uint64_t* bytes_done);
+    Result<Worked> (Containers::*step)(uint64_t* bytes_done);
     uint64_t bytes_per_second;      // 0: never
     Clock::duration idle_interval;  // after a step that found nothing to do
     std::unique_ptr<Worker> worker;

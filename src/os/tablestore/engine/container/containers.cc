@@ -180,7 +180,7 @@ Grown Containers::obtain_for_allocate(unsigned slot_class) {
 
 // --- background work
 
-Result<bool> Containers::prepare_step(uint64_t* bytes_done) {
+Result<Worked> Containers::prepare_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
   {
@@ -191,8 +191,7 @@ Result<bool> Containers::prepare_step(uint64_t* bytes_done) {
   const AllocatorUsage usage = allocator_.usage();
   auto worked = make_ahead(usage);
   if (nothing_to_do(worked)) worked = write_ahead(usage, bytes_done);
-  if (!worked.ok()) return worked.status();
-  return *worked == Worked::yes;
+  return worked;
 }
 
 Result<Worked> Containers::make_ahead(const AllocatorUsage& usage) {
@@ -218,7 +217,7 @@ Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t* by
   return Worked::nothing_to_do;
 }
 
-Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
+Result<Worked> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
   const QuietRule rule = policy_.quiet_rule(allocator_.usage());
@@ -227,9 +226,8 @@ Result<bool> Containers::shrink_step(uint64_t* bytes_done) {
     return space_.remove_idle(rule, bytes_done);
   }();
   if (nothing_to_do(worked)) worked = space_.punch(rule, bytes_done);
-  if (!worked.ok()) return worked.status();
-  if (*worked == Worked::nothing_to_do) allocator_.advance_age();
-  return *worked == Worked::yes;
+  if (nothing_to_do(worked)) allocator_.advance_age();
+  return worked;
 }
 
 }  // namespace tablestore

@@ -59,15 +59,15 @@ class Containers {
   // Verified nowhere: the caller checks checksums. EIO where the blocks are not there.
   Status read(const Run& run, std::span<std::byte> out);
 
-  // One bounded step of background work each; true where there was something to do. Paced by the
-  // caller's thread (see Background): `bytes_done` is what it moved. A file system that is too full
-  // to grow is no error here; any other error means that the disk fails.
+  // One bounded step of background work each. Paced by the caller's thread (see Background):
+  // `bytes_done` is what it moved. A file system that is too full to grow is no error here; any
+  // other error means that the disk fails.
   //
   // Makes a container ahead of use, or writes zeros to at most 1 MiB of free blocks.
-  Result<bool> prepare_step(uint64_t* bytes_done);
+  Result<Worked> prepare_step(uint64_t* bytes_done);
   // Removes a container that was idle for long, or punches a run in a quiet one. A step that
   // finds nothing to do is the clock by which quiet_steps counts.
-  Result<bool> shrink_step(uint64_t* bytes_done);
+  Result<Worked> shrink_step(uint64_t* bytes_done);
 
   // Free for new data now or by making containers: what statfs shows, before reservations.
   uint64_t free_bytes();
