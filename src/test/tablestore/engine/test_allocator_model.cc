@@ -58,11 +58,11 @@ class Model {
     bool owned;
   };
 
-  std::span<Block> blocks(const tablestore::Run& extent) {
-    return std::span(containers_.at(extent.container).blocks).subspan(extent.block, extent.blocks);
+  std::span<Block> blocks(const Run& run) {
+    return std::span(containers_.at(run.container).blocks).subspan(run.block, run.blocks);
   }
-  void move(const tablestore::Run& extent, State from, State to) {
-    for (Block& block : blocks(extent)) {
+  void move(const Run& run, State from, State to) {
+    for (Block& block : blocks(run)) {
       ASSERT_EQ(int(block.state), int(from));
       block.state = to;
     }
