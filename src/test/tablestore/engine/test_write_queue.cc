@@ -207,15 +207,15 @@ TEST_P(FreeRingTest, APairGoesThroughTheRing) {
   EXPECT_EQ(calls_for({&data.op, &more.op}), 1u);
   EXPECT_EQ(calls_for({}), 1u);
 
-  // Completed or not: it is in the ring's hands until it is reaped.
-  TestWrite before(**made, 64, 1, 4);
+  // Completed or not: a pair is in the ring's hands until it is reaped.
+  TestWrite before(**made, 64, 1, 4), beside(*file, 4, 1, 5);
   submit(before);
-  WriteOp* op = &log.op;
+  WriteOp* op = &beside.op;
   queue->submit({&op, 1}, Begin::in_this_thread);
   EXPECT_EQ(calls_for({&data.op}), 1u);
-  while (before.error < 0) queue->reap(true);
+  while (before.error < 0 || beside.error < 0) queue->reap(true);
 
-  for (const TestWrite* w : {&data, &log, &more, &before}) EXPECT_EQ(w->error, 0);
+  for (const TestWrite* w : {&data, &log, &more, &before, &beside}) EXPECT_EQ(w->error, 0);
   EXPECT_EQ(value_at(0), 2);
 }
 
