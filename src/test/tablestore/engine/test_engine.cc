@@ -324,6 +324,35 @@ TEST_F(EngineTest, ThereIsOneCheckpointForEachHalfOfTheLog) {
   }
 }
 
+// As by a crash, with a group in hand that waits for space in the log. Nobody but the lane has the
+// group's transactions, and their data is still on its way to the disk.
+TEST_F(EngineTest, ALaneThatWaitsForTheLogCanBeStopped) {
+  format();
+  open();
+  class StuckTxn : public Txn {
+   public:
+    void applied() noexcept override { released.wait(false); }
+    std::atomic<bool> released = false;
+  };
+  auto stuck = std::make_shared<StuckTxn>();  // no checkpoint comes past it
+  engine->submit(stuck);
+  const Counters& counters = engine->counters();
+  for (int i = 0; counters.log_full_waits == 0; ++i) {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::data, "k" + std::to_string(i), std::string(100000, 'v'));
+    write(*txn, 1, uint64_t(i));
+    engine->submit(std::move(txn));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::thread stops([this] { engine = nullptr; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  stuck->released = true;
+  stuck->released.notify_all();
+  stops.join();
+  open();
+  EXPECT_EQ(get(Family::data, "k0"), std::string(100000, 'v'));
+}
+
 TEST_F(EngineTest, TheLogFollowsTheCapacityWhereNoSizeIsGiven) {
   options.log_bytes = 0;
   const std::pair<uint64_t, uint64_t> sizes[] = {

@@ -297,10 +297,7 @@ bool CommitLane::commit_group(TakenLane& lane) {
   wait_for_log_space(lane, group.size());
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) {
-      lane->group.clear();
-      return true;
-    }
+    if (stopping_) return true;  // the group stays in hand: its data may be on its way to the disk
   }
   write_group(*lane, group);
   flush_group(*lane);

@@ -67,7 +67,8 @@ class CommitLane {
   // `bulk_writes`: for much data; null where threads do not run by themselves: then it goes the way
   // of all data.
   void start(std::unique_ptr<WriteQueue> bulk_writes);
-  // Ends the work after the group in hand, and makes capture() return. What is queued stays undone.
+  // Ends the work after the group that is being written, and makes capture() return. What is queued
+  // or waits for space in the log stays undone.
   void stop();
   // Called, by who has the lane, when the log is half full, and when a group waits for space in it.
   void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
