@@ -16,8 +16,11 @@
 namespace tablestore {
 namespace {
 
-constexpr uint64_t wake_mark = UINT64_MAX;  // no slot's index
-constexpr uint64_t third_mark = UINT64_MAX - 1;
+// No slot's index, and not what liburing takes for a time-out of its own, and swallows, where the
+// kernel is older than 5.11.
+constexpr uint64_t wake_mark = UINT64_MAX - 1;
+constexpr uint64_t third_mark = UINT64_MAX - 2;
+static_assert(wake_mark != LIBURING_UDATA_TIMEOUT && third_mark != LIBURING_UDATA_TIMEOUT);
 constexpr unsigned largest_depth = 16384;
 constexpr unsigned completions_per_look = 64;
 // Disks take so many scattered pages at once (128 or a little more). The kernel would cut a larger
