@@ -75,6 +75,7 @@ Status Machine::open() {
   EngineOptions options = engine_options();
   options.threads = threads_;
   threads_->when_stalled([this] {
+    if (disk_->no_spaces() == 0) throw Failure{"everybody waits, and nobody for space"};
     table_is_full_ = true;
     throw Died{"waits for space"};
   });

@@ -181,6 +181,10 @@ MUTANTS = (
             "    return turn.log_writes_pending == 0 ||\n")),
     mutant("checkpoint_before_applied", "a checkpoint does not wait for the rows before it",
            ("commit/applier.cc", "  item.done = std::move(done);\n", "  done();\n")),
+    mutant("no_capture_in_a_full_log",
+           "a checkpoint does not get the lane from a group that waits for it",
+           (LANE, "return stopping_ || turn_; });",
+            "return stopping_ || (turn_ && turn_->group.empty()); });")),
     mutant("wrong_log_space", "the log may run over its own tail",
            (GROUP, "return head_position_ - tail_ + bytes + log_margin_bytes <= "
                    "parts_.log.capacity_bytes();",

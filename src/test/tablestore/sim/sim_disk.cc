@@ -204,6 +204,7 @@ Faults SimDisk::set_faults(const Faults& faults) {
 void SimDisk::end_of_process() {
   std::lock_guard lock(mutex_);
   faults_ = {};
+  watcher_ = nullptr;
   process_ended_ = true;
 }
 

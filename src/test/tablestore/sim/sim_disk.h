@@ -44,7 +44,7 @@ class SimDisk : public Disk {
   void watch_calls(std::function<void(const std::string&)> watcher);
   // Returns those before.
   Faults set_faults(const Faults& faults);
-  // The process is over: nothing fails any more, so that it can be taken apart.
+  // The process is over: nothing fails any more and nobody watches, so that it can be taken apart.
   void end_of_process();
   // Space that others take on the file system.
   void set_other_bytes(uint64_t bytes);

@@ -145,6 +145,8 @@ class Machine::Around : public tablestore::Surroundings {
 void Machine::make_store()
 {
   stepped_threads->when_stalled([this] {
+    if (sim_disk->no_spaces() == 0)
+      throw Failure{"everybody waits, and nobody for space"};
     full = true;
     throw Died{"waits for space"};
   });
