@@ -290,6 +290,13 @@ TEST_F(StoreRefusal, ForeignFsidIsNotMounted)
   expect_mount_refused();
 }
 
+TEST_F(StoreRefusal, FsidOfZerosIsNotMounted)
+{
+  close();
+  replace_file(dir + "/fsid", "00000000-0000-0000-0000-000000000000\n");
+  expect_mount_refused();
+}
+
 TEST_F(StoreRefusal, FsidThatIsNoUuidIsNotMounted)
 {
   close();
