@@ -26,8 +26,8 @@ void CollectionNode::decode(ceph::buffer::list::const_iterator& p)
   }
 }
 
-Collection::Collection(CephContext* cct, const coll_t& cid, Engine& engine, Threads& threads)
-  : CollectionImpl(cct, cid), osr(std::make_shared<OpSequencer>(engine, threads))
+Collection::Collection(CephContext* cct, const coll_t& cid, Threads& threads)
+  : CollectionImpl(cct, cid), osr(std::make_shared<OpSequencer>(threads))
 {
 }
 

@@ -30,7 +30,7 @@ struct CollectionNode {
 /// under it is allowed.
 class Collection : public ObjectStore::CollectionImpl {
  public:
-  Collection(CephContext* cct, const coll_t& cid, Engine& engine, Threads& threads);
+  Collection(CephContext* cct, const coll_t& cid, Threads& threads);
   void flush() override;
   bool flush_commit(Context* c) override;
 

@@ -41,7 +41,7 @@ Status Collections::load()
     const auto node = decode_node(it->value());
     if (!node.ok())
       return node.status();
-    auto c = ceph::make_ref<Collection>(cct, cid, engine, threads);
+    auto c = ceph::make_ref<Collection>(cct, cid, threads);
     c->node = *node;
     existing[cid] = std::move(c);
   }
@@ -91,7 +91,7 @@ void Collections::set_commit_queue(const coll_t& cid, ContextQueue* queue)
 
 CollectionRef Collections::create_new(const coll_t& cid)
 {
-  auto c = ceph::make_ref<Collection>(cct, cid, engine, threads);
+  auto c = ceph::make_ref<Collection>(cct, cid, threads);
   std::unique_lock l{lock};
   fresh[cid] = c;
   return c;

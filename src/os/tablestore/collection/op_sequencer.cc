@@ -8,9 +8,10 @@
 
 namespace tablestore {
 
-uint64_t OpSequencer::note_queued(std::list<Context*> on_commit)
+uint64_t OpSequencer::note_queued(Engine& to, std::list<Context*> on_commit)
 {
   std::lock_guard l{mutex};
+  engine = &to;
   not_durable.push_back({++queued_seq, std::move(on_commit)});
   return queued_seq;
 }
@@ -37,7 +38,7 @@ void OpSequencer::wait_applied(uint64_t seq)
 {
   if (applied(seq))
     return;
-  engine.hurry();
+  engine.load()->hurry();
   std::unique_lock l{mutex};
   threads.wait(l, cond, [&] { return applied(seq); });
 }

@@ -25,11 +25,11 @@ class Threads;
 /// that order; the rest from any thread. `mutex` guards all but the atomics.
 class OpSequencer {
  public:
-  OpSequencer(Engine& engine, Threads& threads) : engine(engine), threads(threads) {}
+  explicit OpSequencer(Threads& threads) : threads(threads) {}
 
-  /// The number (from 1) of a transaction that Engine::submit() is called for next, with what runs
-  /// after its commit.
-  uint64_t note_queued(std::list<Context*> on_commit);
+  /// The number (from 1) of a transaction that is submitted to `engine` next, with what runs after
+  /// its commit.
+  uint64_t note_queued(Engine& engine, std::list<Context*> on_commit);
   /// Commit lane: the transaction's commit callbacks, which nobody adds to any more.
   std::list<Context*> note_durable(uint64_t seq);
   /// Commit lane: wakes who waits for `seq`.
@@ -55,8 +55,10 @@ class OpSequencer {
     std::list<Context*> on_commit;
   };
 
-  Engine& engine;
   Threads& threads;
+  /// Where the transaction that was queued last went: there for as long as one is not applied. The
+  /// handle itself may be kept from one mount to the next.
+  std::atomic<Engine*> engine{nullptr};
   ceph::mutex mutex = ceph::make_mutex("TableStore::OpSequencer::mutex");
   ceph::condition_variable cond;
   std::deque<Queued> not_durable;

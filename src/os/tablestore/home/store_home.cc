@@ -49,12 +49,12 @@ Reporter StoreHome::make_reporter() const
   return reporter;
 }
 
-EngineOptions StoreHome::engine_options(const uuid_d& fsid) const
+EngineOptions StoreHome::engine_options(const std::optional<uuid_d>& fsid) const
 {
   EngineOptions engine_options = options.engine_options();
   engine_options.reporter = make_reporter();
-  if (!fsid.is_zero())
-    engine_options.store_uuid = std::string(fsid.bytes(), 16);
+  if (fsid)
+    engine_options.store_uuid = std::string(fsid->bytes(), 16);
   surroundings->adjust(engine_options);
   return engine_options;
 }
@@ -69,7 +69,7 @@ int StoreHome::format(uuid_d* fsid) const
   Disk& disk = **opened;
   // A label without an fsid file: an mkfs that was interrupted between the two.
   if (const auto label = disk.exists("label"); label.ok() && *label) {
-    auto engine_there = Engine::open(disk, engine_options(uuid_d()));
+    auto engine_there = Engine::open(disk, engine_options(std::nullopt));
     if (!engine_there.ok()) {
       derr << __func__ << " a damaged store is here: " << engine_there.status().what() << dendl;
       return -engine_there.status().code();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "include/common_fwd.h"
@@ -22,8 +23,8 @@ class StoreHome {
   StoreHome(const StoreHome&) = delete;
   StoreHome& operator=(const StoreHome&) = delete;
 
-  /// Of a store with this name; one of zeros is not compared.
-  EngineOptions engine_options(const uuid_d& fsid) const;
+  /// Of the store of this name; without one, of whichever is there.
+  EngineOptions engine_options(const std::optional<uuid_d>& fsid) const;
   /// mkfs's part of the engine. A name of zeros becomes that of the store, which may be there
   /// already: from an mkfs that was interrupted. 0 or an error, after a log line.
   int format(uuid_d* fsid) const;

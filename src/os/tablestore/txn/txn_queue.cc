@@ -209,7 +209,7 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
     return 0;
   }
   txc->submitted_at = ceph::mono_clock::now();
-  txc->seq = txc->osr->note_queued(std::move(txc->on_commit));
+  txc->seq = txc->osr->note_queued(parts.engine, std::move(txc->on_commit));
   const TxnMark mark{txc->osr, txc->seq};
   for (const auto& locked : locks->collections())
     locked->last_change = mark;

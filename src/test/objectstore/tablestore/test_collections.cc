@@ -99,10 +99,10 @@ TEST_F(CollectionsTest, CallbacksKeepTheOrderOfTheirHandle)
     void finish(int) override {}
   };
   Nothing first, second, after;
-  OpSequencer osr(*engine, threads);
+  OpSequencer osr(threads);
   EXPECT_TRUE(osr.flush_commit(&after));
-  EXPECT_EQ(1u, osr.note_queued({&first}));
-  EXPECT_EQ(2u, osr.note_queued({&second}));
+  EXPECT_EQ(1u, osr.note_queued(*engine, {&first}));
+  EXPECT_EQ(2u, osr.note_queued(*engine, {&second}));
   EXPECT_FALSE(osr.flush_commit(&after));
   EXPECT_EQ(std::list<Context*>({&first}), osr.note_durable(1));
   EXPECT_EQ(std::list<Context*>({&second, &after}), osr.note_durable(2));

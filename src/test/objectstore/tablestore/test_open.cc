@@ -120,6 +120,22 @@ TEST_F(StoreOpen, OneInstanceIsMountedManyTimes)
   }
 }
 
+TEST_F(StoreOpen, AHandleMayBeKeptFromOneMountToTheNext)
+{
+  fill();
+  const Handle kept = ch;
+  for (int i = 0; i < 3; ++i) {
+    close();
+    ASSERT_EQ(0, store->mount());
+    mounted = true;
+    ch = kept;
+    write(ch, object("round"), 0, content(100 + i, 5000));
+    ch->flush();
+    EXPECT_TRUE(same(content(100 + i, 5000), read(ch, object("round"))));
+    EXPECT_EQ(3u, list(ch).size());
+  }
+}
+
 TEST_F(StoreOpen, MkfsOfAMadeStoreChangesNothing)
 {
   fill();
@@ -287,6 +303,13 @@ TEST_F(StoreRefusal, ForeignFsidIsNotMounted)
   fill();
   close();
   replace_file(dir + "/fsid", "11111111-2222-3333-4444-555555555555\n");
+  expect_mount_refused();
+}
+
+TEST_F(StoreRefusal, FsidOfZerosIsNotMounted)
+{
+  close();
+  replace_file(dir + "/fsid", "00000000-0000-0000-0000-000000000000\n");
   expect_mount_refused();
 }
 

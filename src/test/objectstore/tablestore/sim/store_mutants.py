@@ -90,8 +90,8 @@ MUTANTS = (
             "    return r;\n", "")),
     mutant("acknowledged_too_early", "a transaction is acknowledged when it is queued",
            ("txn/txn_queue.cc",
-            "  txc->seq = txc->osr->note_queued(std::move(txc->on_commit));\n",
-            "  txc->seq = txc->osr->note_queued({});\n"
+            "  txc->seq = txc->osr->note_queued(parts.engine, std::move(txc->on_commit));\n",
+            "  txc->seq = txc->osr->note_queued(parts.engine, {});\n"
             "  callbacks.queue(txc->osr->commit_queue, txc->on_commit);\n")),
     mutant("failure_remembered", "what a transaction that fails in its middle did stays in memory",
            ("object/onode_cache.cc",
