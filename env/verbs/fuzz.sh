@@ -47,12 +47,18 @@ run_fuzz() {
   exec_in_env python3 "$FUZZ" "${arguments[@]}"
 }
 
-# What was found worth keeping, and a fixed number of inputs more; one target is one test.
+# What was found worth keeping, and a fixed number of inputs more; one target is one test. Then
+# some inputs that no other state of the source had: their seed is printed.
 suite_fuzz() {
   build_fuzz
-  local log=$LOGS/test-fuzz.log status=0
-  say "[fuzz] (log: $log)"
-  in_env python3 "$FUZZ" --fixed "$@" </dev/null >"$log" 2>&1 || status=$?
+  fuzz_part fuzz --fixed "$@"
+  fuzz_part fuzz-fresh --fixed --seed "$(fresh_seed)" "$@"
+}
+fuzz_part() { # NAME ARGS...
+  local name=$1 log=$LOGS/test-$1.log status=0
+  shift
+  say "[$name] (log: $log)"
+  in_env python3 "$FUZZ" "$@" </dev/null >"$log" 2>&1 || status=$?
   [ "$status" = 0 ] || tail -n 40 "$log" >&2
-  add_counts fuzz "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
+  add_counts "$name" "$status" $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1 | tr -dc '0-9 ')
 }

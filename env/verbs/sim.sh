@@ -9,7 +9,7 @@ STORE_MUTANTS=/tablestore/src/test/objectstore/tablestore/sim/store_mutants.py
 build_sim() {
   need setup_rocksdb
   local log=$LOGS/sim-build.log
-  if ! in_env bash /tablestore/env/build_unit.sh plain tablestore_sim tablestore_sim_test \
+  if ! in_env bash /tablestore/env/build_unit.sh plain tablestore_sim tablestore_sim_test "$@" \
     >"$log" 2>&1; then
     show_compile_error "$log"
     die "the simulator does not build (full log: $log)"
@@ -32,16 +32,18 @@ has_store_sim() {
   return 1
 }
 
-# The simulator's own tests, then fixed seeds and all histories of up to two
-# transactions: about four minutes of one core; then the same of the whole
-# store, about four. With arguments: the tests only.
+# The simulator's own tests, then fixed seeds, all histories of up to two
+# transactions and damage of any file; then the same of the whole store; then
+# what no run had before. With arguments: the tests only.
 suite_sim() {
-  build_sim
+  build_sim tablestore_damage
   run_gtest sim /unit/plain/tablestore_sim_test "$@"
   [ $# = 0 ] || return 0
   sim_part random --seeds 600
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
   sim_part exhaustive --exhaustive --transactions 2
+  run_sim_part /unit/plain/tablestore_damage files --seeds 400
+  suite_fresh
   has_store_sim sim || return 0
   store_sim_part random --seeds 500
   store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
@@ -51,14 +53,41 @@ suite_sim() {
   store_sim_part exhaustive --exhaustive --transactions 1
 }
 
-# One run of the simulator is one test.
-sim_part() { run_sim_part "$ENGINE_SIM" "$@"; }
-store_sim_part() { local name=$1; shift; run_sim_part "$STORE_SIM" "store-$name" "$@"; }
+# Other histories than those of any other state of the source: by a seed that nobody has chosen,
+# which is printed. The same source has the same seed: who runs this before a commit has seen what
+# CI will see of it.
+suite_fresh() {
+  local seed; seed=$(fresh_seed)
+  build_sim tablestore_damage tablestore_engine_test
+  run_sim_part /unit/plain/tablestore_damage fresh-files --seeds 400 --seed "$seed"
+  sim_part fresh --seeds 40 --seed "$seed"
+  sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
+  suite_mutants --sample 2 --choice "$seed"
+  has_store_sim fresh || return 0
+  store_sim_part fresh --seeds 40 --seed "$seed"
+  store_sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
+}
+fresh_seed() {
+  local key; key=$(cd "$CHECKOUT" && hash_files src patches)   # wherever the checkout is
+  local seed=$((16#${key:0:7} + 1000000))   # up to 269 million
+  say "[fresh] seeds from $seed on"
+  echo "$seed"
+}
+
+# One run of the simulator is one test. What it prints of a failure is enough to make it smaller.
+sim_part_limit=$((20 * 60))   # seconds
+sim_part() { run_sim_part "$ENGINE_SIM" "$@" --no-minimise; }
+store_sim_part() {
+  local name=$1
+  shift
+  run_sim_part "$STORE_SIM" "store-$name" "$@" --no-minimise
+}
 run_sim_part() { # PROGRAM NAME ARGS...
   local program=$1 name=$2 log=$LOGS/test-sim-$2.log status=0
   shift 2
   say "[sim-$name] (log: $log)"
-  in_env "$program" "$@" </dev/null >"$log" 2>&1 || status=$?
+  in_env timeout -k 30 "$sim_part_limit" "$program" "$@" </dev/null >"$log" 2>&1 || status=$?
+  [ "$status" != 124 ] || say "[sim-$name] did not end within $(elapsed "$sim_part_limit")"
   grep -vE '/s$' "$log" | tail -n 8 >&2 || true
   add_counts "sim-$name" "$status" $((status == 0)) $((status != 0)) 0
 }
@@ -67,10 +96,16 @@ run_sim_part() { # PROGRAM NAME ARGS...
 # found. Names are of one of them.
 suite_mutants() {
   local ours=0 word
+  if [ "${1-}" = --sample ]; then   # N --choice SEED: so many of each, which that seed chooses
+    build_sim tablestore_engine_test
+    run_mutants "$ENGINE_MUTANTS" "$@"
+    if has_store_sim mutants; then run_mutants "$STORE_MUTANTS" "$@"; fi
+    return
+  fi
   for word; do
     if grep -q "mutant(\"$word\"" "$CHECKOUT${STORE_MUTANTS#/tablestore}"; then :; else ours=1; fi
   done
-  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim; run_mutants "$ENGINE_MUTANTS" "$@"; fi
+  if [ $# = 0 ] || [ $ours = 1 ]; then build_sim tablestore_engine_test; run_mutants "$ENGINE_MUTANTS" "$@"; fi
   if [ $# = 0 ] || [ $ours = 0 ]; then
     if has_store_sim mutants; then run_mutants "$STORE_MUTANTS" "$@"; fi
   fi

@@ -1,16 +1,18 @@
-# ./run test: unit, store, osd. Each suite writes its own log and says how many
+# ./run test: unit, store, osd, qa. Each suite writes its own log and says how many
 # tests passed, failed and were skipped; the last line adds them up.
 
 passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | sim | kernel | fuzz | mutants | bench | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
     osd) suite_osd "$@" ;;
+    qa) suite_qa "$@" ;;
     sim) suite_sim "$@" ;;
+    fresh) suite_fresh ;;
     kernel) suite_kernel "$@" ;;
     fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
@@ -20,7 +22,9 @@ run_tests() {
       suite_unit
       in_background sim suite_sim
       in_background kernel suite_kernel
-      suite_store; suite_kernel --store; suite_osd; suite_bench
+      suite_store
+      in_background sanitizers suite_sanitizers
+      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
       collect_background ;;
   esac
   say ""
@@ -54,12 +58,29 @@ collect_background() {
   for i in "${!background_pids[@]}"; do
     name=${background_names[i]}
     say "[$name] waiting for it"
-    wait "${background_pids[i]}" || true
+    wait_for_background "${background_pids[i]}" "$name"
     cat "$LOGS/background-$name.log" >&2
     read -ra counts <"$LOGS/background-$name.counts" || counts=(0 1 0)
     passed=$((passed + counts[0])) failed=$((failed + counts[1])) skipped=$((skipped + counts[2]))
   done
   background_pids=() background_names=()
+}
+
+# A suite that does not end has failed; its log says where it was.
+background_limit=$((30 * 60))   # seconds, when all else has ended
+wait_for_background() { # PID NAME
+  local until=$((SECONDS + background_limit))
+  while kill -0 "$1" 2>/dev/null; do
+    if [ "$SECONDS" -gt "$until" ]; then
+      say "[$2] did not end within $(elapsed "$background_limit"): ended it"
+      kill -TERM -- "-$1" 2>/dev/null || true
+      sleep 5
+      kill -KILL -- "-$1" 2>/dev/null || true
+      break
+    fi
+    sleep 1
+  done
+  wait "$1" || true
 }
 
 # The engine's own tests, built alone against the same RocksDB.
@@ -78,44 +99,99 @@ suite_unit() {
     die "the engine's tests do not build (full log: $log)"
   fi
   say "[unit] built in $(elapsed $((SECONDS - began))) (log: $log)"
-  # gcc's thread sanitizer cannot cope with the kernel's widest address
-  # randomisation; RocksDB is not instrumented, see qa/tsan.supp.
-  run_gtest "unit-$variant" setarch -R env \
-    ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    TSAN_OPTIONS=suppressions=/tablestore/qa/tsan.supp:second_deadlock_stack=1 \
-    "/unit/$variant/tablestore_engine_test" "$@"
+  run_sanitized "unit-$variant" "/unit/$variant/tablestore_engine_test" "$@"
+}
+
+# gcc's thread sanitizer cannot cope with the kernel's widest address randomisation; RocksDB and
+# Ceph's libraries are not instrumented, see qa/*.supp.
+run_sanitized() { # NAME PROGRAM ARGS...
+  local name=$1
+  shift
+  run_gtest "$name" setarch -R env \
+    ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=1:detect_odr_violation=0 \
+    LSAN_OPTIONS=suppressions=/tablestore/qa/lsan.supp:print_suppressions=0 \
+    UBSAN_OPTIONS=print_stacktrace=1 \
+    TSAN_OPTIONS=suppressions=/tablestore/qa/tsan.supp:second_deadlock_stack=1 "$@"
 }
 
 # The rules that a program can check, each of which is a test, and whether it notices.
 suite_lint() { lint_part lint; lint_part test_lint; }
-lint_part() { # PROGRAM
+lint_part() { quiet_program "$1" "src/test/tablestore/lint/$1.py"; }
+# A Python program that ends with a line of counts, and is shown only when it fails.
+quiet_program() { # NAME PROGRAM
   local name=$1 log=$LOGS/test-$1.log status=0
-  in_env python3 "/tablestore/src/test/tablestore/lint/$name.py" </dev/null >"$log" 2>&1 ||
-    status=$?
+  in_env python3 "/tablestore/$2" </dev/null >"$log" 2>&1 || status=$?
   [ "$status" = 0 ] || cat "$log" >&2
   add_counts "$name" "$status" $(tail -n 1 "$log" | tr -dc '0-9 ')
 }
 
 # Ceph's contract tests with the parameter tablestore, and our own; and functions of the store that
-# nothing calls.
+# nothing calls. --sanitize: a part of our own, with the store and the engine instrumented.
 suite_store() {
+  if [ "${1-}" = --sanitize ]; then shift; suite_store_sanitized "$@"; return; fi
   need setup_ceph
   local arguments=("$@") may_be_empty=$#   # what a filter names may be in one program only
-  [ $# -gt 0 ] || { lint_part unused; arguments=('--gtest_filter=*/3*'); }
+  [ $# -gt 0 ] || { lint_part unused; leave_out_bluestore; }
   run_gtest store ceph_test_objectstore "${arguments[@]}"
   if [ -e "$BUILD/bin/ceph_test_tablestore" ]; then
     run_gtest store-own ceph_test_tablestore "$@"
   fi
 }
 
-# Real clusters; qa/osd/osd_test.py ends with a line of counts in our format.
-suite_osd() {
+# Sets `arguments` to the contract tests that say something of tablestore. Those that return at once
+# for all but BlueStore count as skipped, where gtest would count them as passed.
+leave_out_bluestore() {
+  local of_bluestore
+  { read -r of_bluestore && read -r arguments; } \
+    < <(in_env python3 /tablestore/qa/objectstore/contract.py) ||
+    die "qa/objectstore/contract.py does not say which contract tests are about this store"
+  arguments="--gtest_filter=$arguments"
+  say "[store] of Ceph's contract tests, $of_bluestore are about BlueStore's inside and return at once: skipped"
+  skipped=$((skipped + of_bluestore))
+}
+
+# The engine's tests and a part of the store's under both sanitizers.
+suite_sanitizers() {
+  suite_unit --sanitize thread
+  suite_unit --sanitize address
+  suite_store --sanitize address
+  suite_store --sanitize thread
+}
+
+suite_store_sanitized() { # address|thread [GTEST ARGS]
+  local variant=${1-} log=$LOGS/store-sanitize-build.log began=$SECONDS
+  case $variant in address | thread) ;; *) usage_error "--sanitize takes address or thread" ;; esac
+  shift
   need setup_ceph
-  local log=$LOGS/test-osd.log status=0 counts
-  say "[osd] (log: $log)"
-  in_env python3 /tablestore/qa/osd/osd_test.py "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  if ! in_env python3 /tablestore/env/build_store.py "$variant" >"$log" 2>&1; then
+    show_compile_error "$log"
+    die "the store with $variant sanitizer does not build (full log: $log)"
+  fi
+  say "[store-$variant] built in $(elapsed $((SECONDS - began))) (log: $log)"
+  run_sanitized "store-$variant" "/unit/store-$variant/ceph_test_tablestore" "$@"
+}
+
+# Real clusters: programs of qa/ that end with a line of counts in our format.
+suite_osd() { suite_of_clusters osd qa/osd/osd_test.py "$@"; }
+# What depends on the file system below, on the other kind than most caches are on.
+suite_osd_xfs() {
+  suite_of_clusters osd-xfs qa/osd/osd_test.py --fs xfs --only acknowledged_writes_survive_kill \
+    --only snapshots_keep --only decay_of_a_replica
+}
+# Ceph's own qa/standalone scripts on OSDs of this store.
+suite_qa() {
+  need setup_ceph
+  [ "${1-}" = --list ] || quiet_program test_standalone qa/standalone/test_standalone.py
+  suite_of_clusters qa qa/standalone/standalone_test.py "$@"
+}
+suite_of_clusters() { # NAME PROGRAM ARGS...
+  local name=$1 program=$2 log=$LOGS/test-$1.log status=0 counts
+  shift 2
+  need setup_ceph
+  say "[$name] (log: $log)"
+  in_env python3 "/tablestore/$program" "$@" </dev/null 2>&1 | tee "$log" || status=$?
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
-  add_counts osd "$status" $(tr -dc '0-9 ' <<<"$counts")
+  add_counts "$name" "$status" $(tr -dc '0-9 ' <<<"$counts")
 }
 
 # run_gtest NAME CMD...: in an empty directory on the cache's disk

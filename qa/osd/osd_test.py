@@ -16,8 +16,9 @@ from cephcluster.config import STORES  # noqa: E402
 from cephcluster.daemons import cause_of_death, tail_of  # noqa: E402
 from cephcluster.ephemeral import EphemeralCluster  # noqa: E402
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
+from cephcluster.file_system import KINDS  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
-from osdtests import boot, crash, objects, tools  # noqa: E402,F401  (they register tests)
+from osdtests import boot, crash, damage, decay, objects, tools  # noqa: E402,F401  (register tests)
 from osdtests.bed import TESTS, Bed, Test  # noqa: E402
 
 HINT = "run it alone with './run test osd --only NAME'; --keep leaves its cluster running"
@@ -75,7 +76,8 @@ def check_no_crash(cluster: Cluster) -> None:
 
 def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: Count) -> None:
     """All tests that want a cluster of this size, on one cluster."""
-    bed_of = EphemeralCluster(f"osd-test{osds}", options.store, osds, keep=options.keep)
+    bed_of = EphemeralCluster(f"osd-test{osds}", options.store, osds, keep=options.keep,
+                              file_system=options.fs)
     with count.one(f"cluster_of_{osds}_starts") as remarks:
         cluster = bed_of.__enter__()
         remarks.append(f"logs in {cluster.layout.on_host(cluster.layout.root / 'log')}")
@@ -102,8 +104,8 @@ def cluster_started(remarks: list[str]) -> bool:
 
 
 def chosen(options: argparse.Namespace) -> list[Test]:
-    tests = [test for test in TESTS if not options.only or any(
-        word in test.name for word in options.only)]
+    tests = [test for test in TESTS if options.store in test.stores and (
+        not options.only or any(word in test.name for word in options.only))]
     if not tests:
         sys.exit(f"no test is called like '{' '.join(options.only)}'; --list shows all")
     return sorted(tests, key=lambda test: test.osds)
@@ -115,6 +117,8 @@ def main() -> None:
                         help="only tests with NAME in their name; may be repeated")
     parser.add_argument("--store", choices=STORES, default="tablestore",
                         help="(default: %(default)s)")
+    parser.add_argument("--fs", choices=KINDS, default="", help="each OSD on a file system of its"
+                        " own, of this kind (default: the cache's)")
     parser.add_argument("--list", action="store_true", help="names of all tests")
     parser.add_argument("--keep", action="store_true", help="leave the clusters running")
     options = parser.parse_args()
@@ -132,7 +136,8 @@ def main() -> None:
     except Interrupted as interrupted:
         print("\ninterrupted; everything is stopped and removed", file=sys.stderr)
         sys.exit(128 + interrupted.signal_number)
-    print(f"{time.monotonic() - began:.0f} s on {options.store}")
+    print(f"{time.monotonic() - began:.0f} s on {options.store}"
+          f"{f' on {options.fs}' if options.fs else ''}")
     if count.failed:
         print(HINT)
     print(f"{count.passed} passed, {count.failed} failed")

@@ -35,15 +35,20 @@ class Settings:
     fsid: str
     mon_port: int
     osd_options: dict[str, str] = field(default_factory=dict)   # over all others
+    # Of each OSD's own; "": its directory is one of the cluster's.
+    file_system: str = ""
+    file_system_bytes: int = STORE_BYTES
 
     @staticmethod
-    def new(store: str, osds: int, osd_options: dict[str, str] | None = None) -> Settings:
+    def new(store: str, osds: int, osd_options: dict[str, str] | None = None,
+            file_system: str = "", file_system_bytes: int = STORE_BYTES) -> Settings:
         if store not in STORES:
             raise ClusterError(f"no store is called '{store}'",
                                hint=f"the stores are {', '.join(STORES)}")
         if osds < 1:
             raise ClusterError("a cluster needs at least one OSD")
-        return Settings(store, osds, str(uuid.uuid4()), free_port(), osd_options or {})
+        return Settings(store, osds, str(uuid.uuid4()), free_port(), osd_options or {},
+                        file_system, file_system_bytes)
 
     @property
     def replicas(self) -> int:
@@ -73,6 +78,10 @@ class Layout:
 
     def data(self, daemon: str) -> Path:
         return self.root / daemon
+
+    def image(self, daemon: str) -> Path:
+        """What its file system lies in, where it has one of its own."""
+        return self.root / f"{daemon}.image"
 
     def log(self, daemon: str) -> Path:
         return self.root / "log" / f"{daemon}.log"
@@ -136,13 +145,16 @@ def free_port() -> int:
     raise ClusterError("no free port between 20000 and 30000 on 127.0.0.1")
 
 
+def all_mgr_modules() -> str:
+    if not MGR_MODULES.is_dir():
+        return ""
+    return ",".join(sorted(path.name for path in MGR_MODULES.iterdir() if path.is_dir()))
+
+
 def ceph_conf(layout: Layout, settings: Settings) -> str:
     """The whole ceph.conf. Client and mon see [global] only: the packaged
     ones do not know every store's name."""
     root = layout.root
-    unwanted_modules = ",".join(sorted(
-        path.name for path in MGR_MODULES.iterdir() if path.is_dir())) \
-        if MGR_MODULES.is_dir() else ""
     everywhere = {
         "fsid": settings.fsid,
         "mon_host": f"v2:127.0.0.1:{settings.mon_port}",
@@ -183,7 +195,7 @@ def ceph_conf(layout: Layout, settings: Settings) -> str:
     mgr = {
         "mgr_data": f"{root}/mgr.$id",
         # They would make a pool of their own, and work while something is measured.
-        "mgr_disabled_modules": unwanted_modules,
+        "mgr_disabled_modules": all_mgr_modules(),
         "mgr_initial_modules": "",
         # Fresh numbers each second: every wait here looks at them.
         "mgr_tick_period": "1",

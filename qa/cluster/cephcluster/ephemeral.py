@@ -18,14 +18,14 @@ class EphemeralCluster:
     purpose starts. With `keep` all of it stays, running."""
 
     def __init__(self, purpose: str, store: str, osds: int, *, keep: bool = False,
-                 osd_options: dict[str, str] | None = None,
+                 osd_options: dict[str, str] | None = None, file_system: str = "",
                  progress: Progress = lambda line: None):
         self.keep = keep
         self.purpose = purpose
         sweep(purpose)
         root = STATE / f"{purpose}.{os.getpid()}"
-        self.cluster = Cluster(root, Settings.new(store, osds, osd_options), ephemeral=not keep,
-                               progress=progress)
+        settings = Settings.new(store, osds, osd_options, file_system)
+        self.cluster = Cluster(root, settings, ephemeral=not keep, progress=progress)
 
     def __enter__(self) -> Cluster:
         try:

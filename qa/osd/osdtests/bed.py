@@ -10,6 +10,7 @@ from pathlib import Path
 import rados
 
 from cephcluster.cluster import Cluster
+from cephcluster.config import STORES
 from cephcluster.daemons import Daemon
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
@@ -20,17 +21,18 @@ class Test:
     name: str
     osds: int
     run: Callable[["Bed"], str | None]   # what it returns is printed after "ok"
+    stores: tuple[str, ...]
 
 
 TESTS: list[Test] = []
 
 
-def test(*, osds: int = 1) -> Callable[[Callable[["Bed"], str | None]],
-                                      Callable[["Bed"], str | None]]:
-    """Registers a test for a cluster of `osds` OSDs."""
+def test(*, osds: int = 1, stores: tuple[str, ...] = STORES
+         ) -> Callable[[Callable[["Bed"], str | None]], Callable[["Bed"], str | None]]:
+    """Registers a test for a cluster of `osds` OSDs on one of `stores`."""
 
     def register(function: Callable[["Bed"], str | None]) -> Callable[["Bed"], str | None]:
-        TESTS.append(Test(function.__name__, osds, function))
+        TESTS.append(Test(function.__name__, osds, function, stores))
         return function
 
     return register

@@ -92,9 +92,10 @@ int TableStore::mkfs()
   return r;
 }
 
-int TableStore::open(bool read_only)
+int TableStore::open(OpenFor purpose)
 {
-  dout(1) << __func__ << (read_only ? " for reading" : "") << dendl;
+  static constexpr const char* purposes[] = {"for use", "for reading", "to check", "to repair"};
+  dout(1) << __func__ << " " << purposes[int(purpose)] << dendl;
   if (store) {
     derr << __func__ << " is mounted already" << dendl;
     return -EBUSY;
@@ -107,14 +108,33 @@ int TableStore::open(bool read_only)
   if (r == -ENOENT)
     derr << __func__ << " the fsid file is empty: mkfs did not complete; run it again" << dendl;
   if (r == 0)
-    r = MountedStore::open(home, fsid, injected, read_only, &store);
+    r = MountedStore::open(home, fsid, injected, purpose, &store);
   if (r < 0)
     home.dir.close();
   return r;
 }
 
-int TableStore::mount() { return open(false); }
-int TableStore::mount_readonly() { return open(true); }
+int TableStore::mount()
+{
+  int r = open(OpenFor::use);
+  if (r == 0 && parts().engine.needs_adoption()) {
+    derr << __func__ << " a part of this store's log was lost, and which blocks objects own is"
+         << " not known: run ceph-objectstore-tool --op repair with tablestore_accept_log_loss"
+         << dendl;
+    umount();
+    return -EIO;
+  }
+  return r;
+}
+
+int TableStore::mount_readonly() { return open(OpenFor::reading); }
+
+void TableStore::prepare_for_fast_shutdown()
+{
+  dout(1) << __func__ << dendl;
+  if (store)
+    store->engine.vouch();
+}
 
 int TableStore::umount()
 {
@@ -131,7 +151,7 @@ int TableStore::check(bool deep, bool for_repair)
     derr << __func__ << " not while the store is mounted" << dendl;
     return -EBUSY;
   }
-  if (int r = open(!for_repair); r < 0)
+  if (int r = open(for_repair ? OpenFor::repair : OpenFor::check); r < 0)
     return r;
   const int r = store->check({.deep = deep, .repair = for_repair});
   umount();
@@ -213,9 +233,21 @@ void TableStore::set_collection_commit_queue(const coll_t& cid, ContextQueue* co
   parts().collections.set_commit_queue(cid, commit_queue);
 }
 
-int TableStore::set_collection_opts(CollectionHandle&, const pool_opts_t&)
+int TableStore::set_collection_opts(CollectionHandle& c, const pool_opts_t& opts)
 {
-  // They are about compression and the kind of checksum: nothing that this store has a choice of.
+  // Those for a store are about compression and the kind of checksum: nothing that this store has a
+  // choice of. Said once, because the OSD calls it for each placement group, and does not say it.
+  std::string compression;
+  const bool compresses =
+      opts.get(pool_opts_t::COMPRESSION_MODE, &compression) && compression != "none";
+  const bool matters = compresses || opts.is_set(pool_opts_t::CSUM_TYPE) ||
+      opts.is_set(pool_opts_t::CSUM_MAX_BLOCK) || opts.is_set(pool_opts_t::CSUM_MIN_BLOCK);
+  if (matters && !said_options.exchange(true)) {
+    derr << "the pool of " << c->cid << " asks for "
+         << (compresses ? "compression" : "another kind of checksum")
+         << ": TableStore does not compress, and has crc32c of each block of 4 KiB; the option has "
+         << "no effect" << dendl;
+  }
   return -EOPNOTSUPP;
 }
 

@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <set>
 
@@ -12,6 +13,7 @@
 
 namespace tablestore {
 class MountedStore;
+enum class OpenFor;
 }
 
 /// The ObjectStore that lives in a directory. Design: doc/dev/tablestore.rst.
@@ -38,6 +40,7 @@ class TableStore : public ObjectStore {
   bool allows_journal() override { return false; }
   int mount() override;
   int umount() override;
+  void prepare_for_fast_shutdown() override;
   int mount_readonly() override;
   int umount_readonly() override { return umount(); }
   void set_fsid(uuid_d u) override { fsid = u; }
@@ -132,11 +135,12 @@ class TableStore : public ObjectStore {
                          ThreadPool::TPHandle* handle = nullptr) override;
 
  private:
-  int open(bool read_only);
+  int open(tablestore::OpenFor purpose);
   int check(bool deep, bool for_repair);
 
   tablestore::StoreHome home;
-  tablestore::ErrorInjection injected;
+  tablestore::ErrorInjection injected{home.options.inject_read_errors};
+  std::atomic<bool> said_options{false};   ///< that pools' options have no effect
   uuid_d fsid;
   std::unique_ptr<tablestore::MountedStore> store;   ///< between mount and umount
 };

@@ -5,6 +5,13 @@
 #include <algorithm>
 
 #include "common/debug.h"
+#include "common/pretty_binary.h"
+#include "include/stringify.h"
+#include "os/tablestore/check/derived_rows.h"
+#include "os/tablestore/check/newer_rows.h"
+#include "os/tablestore/check/table_check.h"
+#include "os/tablestore/home/copied_row.h"
+#include "os/tablestore/rows/keys.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -34,30 +41,37 @@ unsigned read_threads(Threads& threads)
   return threads.run_by_themselves() ? ObjectData::read_threads_default : 0;
 }
 
+unsigned rereads_before_loss(Threads& threads)
+{
+  return threads.run_by_themselves() ? TxnQueue::rereads_before_loss_default : 0;
+}
+
 }  // namespace
 
 // ---- mount
 
 MountedStore::Foundation::Foundation(StoreHome& home, std::shared_ptr<Disk> disk)
   : disk(std::move(disk)),
+    troubles(std::make_shared<Troubles>()),
+    spurious_reads(home.cct, home.options, home.logger, *troubles),
     throttle(home.cct, home.options),
     callbacks(home.cct, home.surroundings->threads(), home.logger, throttle)
 {
 }
 
 int MountedStore::open(StoreHome& home, const uuid_d& fsid, ErrorInjection& injected,
-                       bool read_only, std::unique_ptr<MountedStore>* out)
+                       OpenFor purpose, std::unique_ptr<MountedStore>* out)
 {
   std::unique_ptr<Foundation> foundation;
   Found found;
   int r = open_engine(home, fsid, &foundation);
   if (r == 0)
-    r = find(home, *foundation->engine, read_only, &found);
+    r = find(home, *foundation, purpose, &found);
   if (r < 0)
     return r;
   std::unique_ptr<MountedStore> store(
       new MountedStore(home, std::move(foundation), found, injected));
-  if (r = store->load(); r < 0)
+  if (r = store->load(purpose, found); r < 0)
     return r;
   store->start();
   *out = std::move(store);
@@ -72,6 +86,8 @@ int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid,
     return failed(home.cct, disk.status());
   auto foundation = std::make_unique<Foundation>(home, disk.take());
   EngineOptions options = home.engine_options(fsid);
+  options.troubles = foundation->troubles;
+  options.read_retries = foundation->spurious_reads.of_engine();
   options.group_durable = [callbacks = &foundation->callbacks] { callbacks->group_durable(); };
   foundation->reporter = options.reporter;
   auto engine = Engine::open(*foundation->disk, std::move(options));
@@ -82,24 +98,60 @@ int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid,
   return 0;
 }
 
-int MountedStore::find(StoreHome& home, Engine& engine, bool read_only, Found* found)
+int MountedStore::find(StoreHome& home, Foundation& foundation, OpenFor purpose, Found* found)
 {
   CephContext* const cct = home.cct;
+  Engine& engine = *foundation.engine;
   const auto saved = StoreMeta::load(engine);
   if (!saved.ok())
     return failed(cct, saved.status());
-  StoreMeta meta = *saved;
-  meta.inline_bound = std::max(meta.inline_bound, home.options.inline_max_bytes);
-  if (!read_only && (meta != *saved || meta.inline_bound == 0))
-    meta.save(engine);
+  const auto nids = NidAllocator::load(engine, saved->has_copies);
+  if (!nids.ok())
+    return failed(cct, nids.status());
+  DerivedRows derived;
+  if (!saved->meta || !nids->bound) {
+    // Of a store without objects, which has no such rows yet, this is quick.
+    const auto found_out = derive_rows(engine);
+    if (found_out.ok())
+      derived = *found_out;
+    else if (purpose == OpenFor::use || purpose == OpenFor::reading)
+      return failed(cct, found_out.status());
+  }
+  for (const std::string& damage : {saved->damage, nids->damage}) {
+    if (!damage.empty())
+      found->damaged_rows.push_back(damage);
+  }
+  StoreMeta meta = saved->meta.value_or(StoreMeta());
+  meta.inline_bound =
+      std::max({meta.inline_bound, derived.inline_bytes, home.options.inline_max_bytes});
+  found->has_copies = saved->has_copies;
+  found->gets_copies = purpose == OpenFor::use && !saved->has_copies;
+  const bool is_new = !saved->meta && saved->damage.empty();
+  if (found->gets_copies && !is_new) {   // what an older program has left of them
+    const auto [first, last] = all_copies_range();
+    found->mended->erase_range(Family::object, first, last);
+  }
+  if (found->gets_copies)
+    meta.version = StoreMeta::version_with_copies;
+  else if (!found->has_copies)
+    meta.version = std::min(meta.version, StoreMeta::version_with_copies - 1);
+  if (!saved->damage.empty() || (purpose == OpenFor::use && saved->meta != meta))
+    meta.put(*found->mended);
+  const bool read_only = purpose == OpenFor::reading || purpose == OpenFor::check;
   found->limits = {.read_only = read_only, .inline_bound_bytes = meta.inline_bound};
-  const auto nid_max = NidAllocator::load(engine);
-  if (!nid_max.ok())
-    return failed(cct, nid_max.status());
-  found->nid_max = *nid_max;
-  found->has_fast_commits = home.devices.fast_commits() > 0;
-  if (found->has_fast_commits)
-    derr << fast_commit_warning(home.path) << dendl;
+  found->nid_max = nids->bound              ? *nids->bound
+                   : derived.nid_max > 0 ? NidAllocator::bound_above(derived.nid_max)
+                                         : 0;
+  if (!nids->bound && nids->damage.empty() && derived.nid_max > 0)
+    found->damaged_rows.push_back("the row nid_max is missing, and was counted anew");
+  const bool is_to_be_put = !nids->bound || found->gets_copies || !nids->damage.empty();
+  if (is_to_be_put && found->nid_max > 0)
+    NidAllocator::put(*found->mended, found->nid_max);
+  if (home.devices.fast_commits() > 0) {
+    const std::string warning = fast_commit_warning(home.path);
+    derr << warning << dendl;
+    foundation.troubles->raise("FAST_COMMIT", warning);
+  }
   return 0;
 }
 
@@ -111,47 +163,124 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
     engine(*foundation->engine),
     data_cache(home.options.data_cache_bytes()),
     onodes(onode_cache_bytes(home.options, 0)),
+    damaged(*foundation->troubles),
+    lost_names(cct, engine, *foundation->troubles),
     reference_maps(cct, engine),
-    data(cct, engine, reference_maps, data_cache, home.options.inline_max_bytes,
+    data({cct, engine, reference_maps, data_cache, foundation->spurious_reads},
+         home.options.inline_max_bytes,
          read_threads(home.surroundings->threads())),
     nids(engine, home.surroundings->threads(), found.nid_max),
     gate(engine, home.options.reserve_bytes(engine.space().total_bytes),
          home.surroundings->threads().run_by_themselves()),
     collections(cct, engine, home.surroundings->threads()),
-    listing(cct, engine, home.logger),
-    objects({cct, engine, onodes, data, injected, home.options, home.logger}),
+    listing(cct, engine, lost_names, home.logger),
+    objects({cct, engine, onodes, data, injected, damaged, erased, lost_names, home.options,
+             home.logger}),
     omap(cct, engine, objects, home.logger),
     txns({cct, engine, collections, objects, onodes, data, reference_maps, nids, pools, injected,
-          home.logger},
+          damaged, erased, lost_names, home.logger,
+          rereads_before_loss(home.surroundings->threads())},
          gate, foundation->throttle, foundation->callbacks, *home.surroundings, home.options,
          foundation->reporter.fatal, found.limits),
-    statistics({engine, onodes, data_cache, pools, gate, home.logger, home.path,
-                found.has_fast_commits})
+    statistics({engine, onodes, data_cache, pools, gate, home.logger,
+                *foundation->troubles})
 {
 }
 
-int MountedStore::load()
+int MountedStore::load(OpenFor purpose, Found& found)
 {
   if (Status s = pools.load(engine); !s.ok())
     return failed(cct, s);
-  if (Status s = collections.load(); !s.ok())
+  if (pools.is_damaged())
+    found.damaged_rows.push_back("statistics of pools are too low until they are counted anew");
+  // Nothing can be added to such a row. Repair needs to see it.
+  if (purpose == OpenFor::use)
+    pools.discard_damaged(engine);
+  if (int r = load_collections(purpose, found); r < 0)
+    return r;
+  if (Status s = lost_names.load(); s.code() == EIO)
+    found.damaged_rows.push_back("which names of objects a repair has given up is not known as a "
+                                 "whole: " + s.what());
+  else if (!s.ok())
     return failed(cct, s);
   dout(10) << __func__ << " " << collections.all().size() << " collections" << dendl;
+  mended = std::move(found.mended);
+  if (purpose == OpenFor::use)
+    write_mended();
+  if (found.damaged_rows.empty())
+    return 0;
+  std::string warning = "rows of the store are damaged: ";
+  for (const std::string& row : found.damaged_rows)
+    warning += row + "; ";
+  warning += "stop the OSD and run ceph-objectstore-tool --op repair, and look at the disk";
+  derr << warning << dendl;
+  foundation->troubles->raise("ROWS_DAMAGED", warning);
   return 0;
+}
+
+int MountedStore::load_collections(OpenFor purpose, Found& found)
+{
+  if (Status s = collections.load(found.has_copies, &collection_rows); !s.ok())
+    return failed(cct, s);
+  mend_collections(found);
+  bool all_known = collection_rows.is_complete;
+  if (!all_known)
+    found.damaged_rows.push_back("those of collections, of which some may be missing");
+  for (const coll_t& cid : collection_rows.lost) {
+    found.damaged_rows.push_back("that of the collection " + stringify(cid));
+    all_known &= cid.is_meta();
+  }
+  // An OSD would take what is not listed for what is not there.
+  if (all_known || purpose != OpenFor::use)
+    return 0;
+  for (const std::string& row : found.damaged_rows)
+    derr << "rows of the store are damaged: " << row << dendl;
+  derr << "which objects are in a collection is not known without its row: run "
+       << "ceph-objectstore-tool --op repair; for reading, the store mounts without it" << dendl;
+  return -EIO;
+}
+
+void MountedStore::mend_collections(Found& found)
+{
+  for (const CollectionRows::Damaged& row : collection_rows.damaged) {
+    found.damaged_rows.push_back(row.damage);
+    if (!row.node)
+      CopiedRow::erase(*found.mended, collection_key(row.cid));
+  }
+  for (const std::string& key : collection_rows.bad_keys)
+    found.damaged_rows.push_back("a row that names no collection: " + pretty_binary_string(key));
+  for (const auto& c : collections.all()) {
+    const auto is_it = [&c](const CollectionRows::Damaged& row) { return row.cid == c->cid; };
+    if (found.gets_copies || std::ranges::any_of(collection_rows.damaged, is_it) ||
+        std::ranges::count(collection_rows.lost, c->cid) > 0)   // only meta is there then
+      put_row(*found.mended, c->cid, c->node);
+  }
+}
+
+void MountedStore::write_mended()
+{
+  const auto txn = std::exchange(mended, nullptr);
+  if (txn->row_bytes() == 0)
+    return;
+  txn->barrier = true;
+  engine.submit(txn);
+  engine.drain();
 }
 
 void MountedStore::start()
 {
   foundation->callbacks.start();
   ticker.emplace(home.surroundings->threads(), [this] { tick(); });
-  admin.emplace(cct, engine, collections, objects, statistics);
+  admin.emplace(cct, engine, collections, objects, lost_names, statistics);
 }
 
 // ---- umount
 
 void MountedStore::close()
 {
-  txns.drain();
+  if (!txns.drain())
+    derr << __func__ << " transactions that nobody was told of are given up, because nothing gets "
+         << "on: is the file system full?" << dendl;
   foundation->callbacks.stop();
   ticker.reset();
   admin.reset();
@@ -168,6 +297,7 @@ void MountedStore::tick()
   onodes.resize(onode_cache_bytes(home.options, data_cache.bytes()));
   engine.resize_table_cache(home.options.table_cache_bytes());
   reference_maps.trim();
+  foundation->spurious_reads.tell();
   statistics.refresh_counters();
 }
 
@@ -181,7 +311,20 @@ int MountedStore::drop_caches()
 
 int MountedStore::check(Fsck::Options options)
 {
-  return Fsck(cct, engine, data, collections.all(), options).run();
+  if (options.repair) {
+    if (Status s = refuse_newer_rows(engine); !s.ok())
+      return failed(cct, s);
+  }
+  // What a salvage drops of these is there once more.
+  if (options.repair && mended)
+    write_mended();
+  TableCheck table(cct, engine, lost_names);
+  const int lost = options.repair ? table.salvage() : options.deep ? table.find() : 0;
+  if (lost < 0)
+    return lost;
+  const int r = Fsck(cct, engine, data, lost_names, collections.all(), collection_rows,
+                     std::move(options)).run();
+  return r < 0 ? r : r + lost;
 }
 
 }  // namespace tablestore

@@ -9,16 +9,21 @@
 #include "os/tablestore/check/fsck.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/collection/listing.h"
+#include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/home/store_home.h"
 #include "os/tablestore/home/store_meta.h"
+#include "os/tablestore/object/damaged_objects.h"
 #include "os/tablestore/object/data_cache.h"
+#include "os/tablestore/object/erased_rows.h"
 #include "os/tablestore/object/error_injection.h"
 #include "os/tablestore/object/nid_allocator.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/object/spurious_reads.h"
 #include "os/tablestore/omap/omap_reader.h"
 #include "os/tablestore/operate/admin.h"
 #include "os/tablestore/operate/statistics.h"
@@ -30,6 +35,10 @@
 #include "os/tablestore/txn/txn_throttle.h"
 
 namespace tablestore {
+
+/// What a store is opened for. To check and to repair it, also where rows of collections are
+/// damaged, without which it is no store to an OSD.
+enum class OpenFor { use, reading, check, repair };
 
 /// A store between mount and umount: all its parts. The order of the members is that in which they
 /// are made; they are destroyed from the last to the first.
@@ -45,8 +54,8 @@ namespace tablestore {
 class MountedStore {
  public:
   /// The home's directory is open. 0 and the store, or an error, after a log line.
-  static int open(StoreHome& home, const uuid_d& fsid, ErrorInjection& injected, bool read_only,
-                  std::unique_ptr<MountedStore>* out);
+  static int open(StoreHome& home, const uuid_d& fsid, ErrorInjection& injected,
+                  OpenFor purpose, std::unique_ptr<MountedStore>* out);
   /// Without close() before it, as the end of the process: what is not durable is lost.
   ~MountedStore() = default;
   /// Umount. No call may follow.
@@ -63,6 +72,8 @@ class MountedStore {
   struct Foundation {
     Foundation(StoreHome& home, std::shared_ptr<Disk> disk);
     const std::shared_ptr<Disk> disk;
+    const std::shared_ptr<Troubles> troubles;   ///< of this mount
+    SpuriousReads spurious_reads;
     TxnThrottle throttle;
     CommitCallbacks callbacks;
     Reporter reporter;
@@ -73,12 +84,19 @@ class MountedStore {
   struct Found {
     TxnQueue::Limits limits{};
     uint64_t nid_max = 0;
-    bool has_fast_commits = false;
+    bool has_copies = false;                 ///< of its own rows
+    bool gets_copies = false;                ///< with `mended`
+    std::vector<std::string> damaged_rows;   ///< in words, where others could take their place
+    /// Such rows anew, to be queued when all else has been found well.
+    std::shared_ptr<Txn> mended = std::make_shared<Txn>();
   };
-  static int find(StoreHome& home, Engine& engine, bool read_only, Found* found);
+  static int find(StoreHome& home, Foundation& foundation, OpenFor purpose, Found* found);
   MountedStore(StoreHome& home, std::unique_ptr<Foundation> foundation, const Found& found,
                ErrorInjection& injected);
-  int load();
+  int load(OpenFor purpose, Found& found);
+  int load_collections(OpenFor purpose, Found& found);
+  void mend_collections(Found& found);
+  void write_mended();
   void start();
 
   StoreHome& home;
@@ -89,6 +107,9 @@ class MountedStore {
   Engine& engine;
   DataCache data_cache;
   OnodeCache onodes;
+  DamagedObjects damaged;
+  ErasedRows erased;
+  LostNames lost_names;
   ReferenceMaps reference_maps;
   ObjectData data;
   NidAllocator nids;
@@ -102,6 +123,8 @@ class MountedStore {
   Statistics statistics;
 
  private:
+  CollectionRows collection_rows;
+  std::shared_ptr<Txn> mended;   ///< rows that no mount for use has written yet
   std::optional<AdminCommands> admin;
   std::optional<Ticker> ticker;
 };

@@ -3,6 +3,8 @@
 #include "os/tablestore/check/fsck.h"
 
 #include "common/debug.h"
+#include "common/pretty_binary.h"
+#include "include/stringify.h"
 #include "os/tablestore/rows/keys.h"
 
 #define dout_context cct
@@ -19,10 +21,13 @@ constexpr size_t fix_bytes_max = 1 << 20;
 }  // namespace
 
 Fsck::Fsck(CephContext* cct, Engine& engine, ObjectData& data,
-           const std::vector<CollectionRef>& collections, Options options)
-  : cct(cct), engine(engine), data(data), options(options), fixes(std::make_shared<Txn>())
+           const LostNames& lost_names, const std::vector<CollectionRef>& collections,
+           CollectionRows collection_rows, Options options)
+  : cct(cct), engine(engine), data(data), lost_names(lost_names), options(std::move(options)),
+    collection_rows(std::move(collection_rows)), fixes(std::make_shared<Txn>())
 {
   for (const auto& c : collections) {
+    collection_bits[c->cid] = c->node.bits;
     KeyRange temp, normal;
     collection_key_range(c->cid, c->node.bits, &temp.first, &temp.last, &normal.first,
                          &normal.last);
@@ -38,17 +43,17 @@ int Fsck::run()
 {
   engine.drain();
   engine_blocks = engine.owned_blocks();
-  Status s = check_objects();
-  if (s.ok())
-    s = check_shard_rows();
-  if (s.ok())
-    s = check_inline_rows();
-  if (s.ok())
-    s = check_omap_rows();
-  if (s.ok())
-    s = check_reference_maps();
-  if (s.ok())
-    s = check_pool_stats();
+  // Each relies on what those before it have found.
+  constexpr Status (Fsck::*checks[])() = {
+      &Fsck::check_objects,        &Fsck::check_own_onodes, &Fsck::check_shard_rows,
+      &Fsck::check_inline_rows,
+      &Fsck::check_omap_rows,      &Fsck::check_reference_maps, &Fsck::check_store_meta,
+      &Fsck::check_nid_bound,      &Fsck::check_collection_rows, &Fsck::check_pool_stats};
+  Status s;
+  for (const auto check : checks) {
+    if (s.ok())
+      s = (this->*check)();
+  }
   if (s.ok()) {
     submit_fixes();
     engine.drain();
@@ -56,7 +61,7 @@ int Fsck::run()
   }
   if (!s.ok()) {
     derr << s.what() << dendl;
-    return -EIO;
+    return s.code() == ENOTSUP ? -EOPNOTSUPP : -EIO;
   }
   dout(1) << (options.deep ? "deep, " : "") << objects.size() << " objects, " << errors
           << " errors, " << repaired << " repaired" << dendl;

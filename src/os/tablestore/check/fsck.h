@@ -3,13 +3,15 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "include/common_fwd.h"
-#include "os/tablestore/collection/collection.h"
+#include "os/tablestore/collection/collections.h"
+#include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/engine/container/block_bitmap.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/object/object_data.h"
@@ -24,12 +26,18 @@ namespace tablestore {
 ///   every object         decodes, is in a collection, has all its shards; deep: its data
 ///                        verifies
 ///   every block          has one owner, or a shared slot with the right number of references
+///   an OSD's own object   has its second row
 ///   every other row      (shard, inline data, omap, shared slot) belongs to an object
 ///   every pool           has the statistics that its objects add up to
+///   the store            has a bound above the numbers of its objects, and its collections
 ///   the engine           holds for owned what rows own, and nothing else
 ///
-/// Repair erases rows that belong to nothing, counts references and statistics anew, and frees
-/// blocks that nothing owns. It cannot bring data back: damaged objects are reported, and stay.
+/// Repair erases rows that belong to nothing, counts references and statistics anew, takes blocks
+/// of objects from the allocator, and frees those that nothing owns. It cannot bring data back:
+/// damaged objects are reported, and stay errors. Of one whose own row is damaged, it makes a lost
+/// one, which scrub then brings back from another OSD; what it had is freed. Of names that are lost
+/// it says so, which is no error, and leaves omap that belongs to no object to those that had them,
+/// until that is settled.
 ///
 /// On a store that nobody else uses; single-threaded.
 class Fsck {
@@ -38,10 +46,13 @@ class Fsck {
     bool deep = false;
     bool repair = false;
   };
-  Fsck(CephContext* cct, Engine& engine, ObjectData& data,
-       const std::vector<CollectionRef>& collections, Options options);
+  /// `collection_rows`: what was found beside the collections. Objects may be of lost ones.
+  Fsck(CephContext* cct, Engine& engine, ObjectData& data, const LostNames& lost_names,
+       const std::vector<CollectionRef>& collections, CollectionRows collection_rows,
+       Options options);
 
-  /// The number of errors found and not repaired, or -EIO where the table cannot be read.
+  /// The number of errors found and not repaired, or -EIO where the table cannot be read, or
+  /// -EOPNOTSUPP where rows are of a newer version, of which nothing can be said.
   int run();
 
  private:
@@ -55,14 +66,24 @@ class Fsck {
   struct SharedReferences {
     int64_t pool = 0;
     std::map<uint32_t, uint32_t> references;   ///< by block
+
+    /// What the row of these references should be, in a map that has a name.
+    void fill(ReferenceMap* map) const;
   };
 
   // ---- fsck_objects.cc
   Status check_objects();
-  void check_object(const OnodeRef& o);
+  /// Of an object whose row is damaged.
+  void check_damaged(Onode& o, const std::string& what);
+  Status check_object(const OnodeRef& o);
+  /// Before all ownership is written anew without the blocks of shards that could not be loaded:
+  /// EIO where the disk may give one of these again. Its blocks would be another object's, too.
+  Status check_lost_shards(const Onode& o);
   void count_extents(const Onode& o, PoolStats* stats);
   void own(const Extent& extent, const std::string& owner);
   void check_collection(const Onode& o);
+  void note_lost_collection(const ghobject_t& pgmeta);
+  Status check_own_onodes();
 
   // ---- fsck_rows.cc
   Status check_shard_rows();
@@ -70,8 +91,21 @@ class Fsck {
   Status check_omap_rows();
   Status check_reference_maps();
   void check_reference_map(std::string_view key, const ReferenceMap& slot);
-  Status check_pool_stats();
+  /// The references that were counted, whose row is missing or damaged.
+  void rebuild_reference_map(uint32_t container, uint32_t first_block,
+                             const SharedReferences& found);
+  void own_shared(const ReferenceMap& slot, int64_t pool, const std::string& name);
   Status check_blocks();
+  /// Counts what the engine owns as owned by rows, too.
+  void keep_blocks_without_owner();
+
+  // ---- fsck_store.cc
+  Status check_store_meta();
+  Status check_nid_bound();
+  Status check_collection_rows();
+  void check_lost_collection(const coll_t& cid);
+  Status check_pool_stats();
+  std::optional<uint32_t> bits_of(const coll_t& cid) const;
 
   // ---- fsck.cc
   /// One line, and one more error.
@@ -83,20 +117,27 @@ class Fsck {
   CephContext* const cct;
   Engine& engine;
   ObjectData& data;
+  const LostNames& lost_names;
   const Options options;
   struct KeyRange {
     std::string first, last;
   };
   std::vector<KeyRange> collection_ranges;
   std::set<int64_t> pools_with_collections;
+  std::map<coll_t, uint32_t> collection_bits;
+  CollectionRows collection_rows;
   bool has_meta = false;
+  bool has_copies = false;                            ///< the store, of its rows
 
   std::unordered_map<uint64_t, ObjectRows> objects;   ///< by nid
+  std::map<std::string, std::string> own_onodes;      ///< of the OSD's own objects, by key
   std::map<uint32_t, BlockBitmap> engine_blocks;      ///< owned, as the engine says
   std::map<uint32_t, BlockBitmap> owned_blocks;       ///< owned by rows
   std::map<std::pair<uint32_t, uint32_t>, SharedReferences> shared;   ///< by name of the slot
   std::map<int64_t, PoolStats> pools;
   std::shared_ptr<Txn> fixes;
+  uint64_t nid_max = 0;                               ///< of the objects
+  uint64_t largest_inline_bytes = 0;                  ///< of one object
   uint64_t errors = 0;
   uint64_t repaired = 0;
   bool extents_lost = false;   ///< a map could not be read: who owns its blocks is not known

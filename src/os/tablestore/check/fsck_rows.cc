@@ -4,18 +4,21 @@
 #include "common/pretty_binary.h"
 #include "os/tablestore/check/fsck.h"
 #include "os/tablestore/rows/keys.h"
-#include "os/tablestore/space/pool_totals.h"
+#include "os/tablestore/rows/row_codec.h"
+
+#define dout_context cct
+#define dout_subsys ceph_subsys_tablestore
+#undef dout_prefix
+#define dout_prefix *_dout << "tablestore.fsck "
 
 namespace tablestore {
 
 namespace {
 
-std::string str(const PoolStats& stats)
+std::string name_of(uint32_t container, uint32_t first_block)
 {
-  return "stored " + std::to_string(stats[PoolStats::stored_bytes]) + " allocated " +
-         std::to_string(stats[PoolStats::allocated_bytes]) + " inline " +
-         std::to_string(stats[PoolStats::inline_bytes]) + " objects " +
-         std::to_string(stats[PoolStats::objects]);
+  return "the shared slot in container " + std::to_string(container) + " at block " +
+         std::to_string(first_block);
 }
 
 }  // namespace
@@ -86,7 +89,11 @@ Status Fsck::check_omap_rows()
     }
     const auto [first, last] = omap_range(omap_prefix(pool, nid));
     auto p = objects.find(nid);
-    if (p == objects.end() || !p->second.has_omap || p->second.pool != pool) {
+    if (p == objects.end() && lost_names.any()) {
+      // Of one whose onode is lost, and that may be the only one that there is.
+      dout(0) << "omap of pool " << pool << " number " << nid << " belongs to no object that is "
+              << "known, and stays until what was lost is settled" << dendl;
+    } else if (p == objects.end() || !p->second.has_omap || p->second.pool != pool) {
       const std::string what = "omap of pool " + std::to_string(pool) + " number " +
           std::to_string(nid) + " belongs to no object";
       if (extents_lost)
@@ -113,93 +120,101 @@ Status Fsck::check_reference_maps()
     ReferenceMap slot;
     const std::string key(it->key());
     if (!decode_reference_map_key(key, &slot.container, &slot.first_block)) {
-      error("the row " + pretty_binary_string(key) + " of a shared slot has a bad key");
+      repairable("the row " + pretty_binary_string(key) + " of a shared slot has a bad key",
+                 [&](Txn& txn) { txn.erase(Family::super, key); });
       continue;
     }
     try {
       slot.decode(it->value());
+    } catch (const NewerVersion& e) {
+      return Status(ENOTSUP, "the row of " + name_of(slot.container, slot.first_block) + ": " +
+                                 e.what());
     } catch (const ceph::buffer::error& e) {
-      error("the row " + pretty_binary_string(key) + " of a shared slot is damaged: " + e.what());
-      extents_lost = true;
+      const std::string what = "the row of " + name_of(slot.container, slot.first_block) +
+          " is damaged: " + e.what();
+      // Where objects refer to it, it is rebuilt below.
+      if (shared.count({slot.container, slot.first_block}) > 0)
+        dout(0) << what << dendl;
+      else if (extents_lost)
+        error(what);
+      else
+        repairable(what, [&](Txn& txn) { txn.erase(Family::super, key); });
       continue;
     }
     check_reference_map(key, slot);
   }
-  for (const auto& [name, found] : shared) {
-    error("the references of the shared slot in container " + std::to_string(name.first) +
-          " at block " + std::to_string(name.second) + " are missing");
-    extents_lost = true;
-  }
+  for (const auto& [name, found] : shared)
+    rebuild_reference_map(name.first, name.second, found);
   return it->status();
+}
+
+// The first block is held for its name only, where nothing refers to it.
+void Fsck::SharedReferences::fill(ReferenceMap* map) const
+{
+  for (const auto& [block, count] : references)
+    map->runs[block] = {1, count};
+  if (!map->runs.empty())
+    map->runs.try_emplace(map->first_block, ReferenceMap::Run{1, 0});
+}
+
+void Fsck::own_shared(const ReferenceMap& slot, int64_t pool, const std::string& name)
+{
+  for (const Extent& extent : slot.owned()) {
+    own(extent, name);
+    pools[pool][PoolStats::allocated_bytes] += extent.length_bytes();
+  }
+}
+
+void Fsck::rebuild_reference_map(uint32_t container, uint32_t first_block,
+                                 const SharedReferences& found)
+{
+  const std::string name = name_of(container, first_block);
+  ReferenceMap map;
+  map.container = container;
+  map.first_block = first_block;
+  found.fill(&map);
+  if (extents_lost) {
+    error("the references of " + name + " are missing or damaged; they stay so, because the "
+          "extents of some objects cannot be read");
+  } else {
+    repairable("the references of " + name + " are missing or damaged", [&](Txn& txn) {
+      txn.put(Family::super, reference_map_key(container, first_block), map.encode());
+    });
+  }
+  own_shared(map, found.pool, name);
 }
 
 void Fsck::check_reference_map(std::string_view key, const ReferenceMap& slot)
 {
-  const std::string name = "the shared slot in container " + std::to_string(slot.container) +
-      " at block " + std::to_string(slot.first_block);
+  const std::string name = name_of(slot.container, slot.first_block);
   SharedReferences found;
   if (auto p = shared.find({slot.container, slot.first_block}); p != shared.end()) {
     found = std::move(p->second);
     shared.erase(p);
   }
-  // What the row says, block by block; the slot's first block is held for its name only.
+  // What the row says, block by block.
   std::map<uint32_t, uint32_t> recorded;
   for (const auto& [block, run] : slot.runs) {
     for (uint32_t i = 0; i < run.blocks && run.references > 0; ++i)
       recorded[block + i] = run.references;
   }
-  if (recorded != found.references && extents_lost) {
-    error(name + " has other references than its row says");
-  } else if (recorded != found.references) {
-    ReferenceMap fixed;
-    fixed.container = slot.container;
-    fixed.first_block = slot.first_block;
-    for (const auto& [block, references] : found.references)
-      fixed.runs[block] = {1, references};
-    if (!fixed.runs.empty())
-      fixed.runs.try_emplace(slot.first_block, ReferenceMap::Run{1, 0});
-    repairable(name + " has other references than its row says", [&](Txn& txn) {
-      if (fixed.runs.empty()) {
-        txn.erase(Family::super, key);
-        return;
-      }
+  if (recorded == found.references || extents_lost) {
+    if (recorded != found.references)
+      error(name + " has other references than its row says");
+    own_shared(slot, found.pool, name);
+    return;
+  }
+  ReferenceMap fixed;
+  fixed.container = slot.container;
+  fixed.first_block = slot.first_block;
+  found.fill(&fixed);
+  repairable(name + " has other references than its row says", [&](Txn& txn) {
+    if (fixed.runs.empty())
+      txn.erase(Family::super, key);
+    else
       txn.put(Family::super, key, fixed.encode());
-    });
-    if (options.repair) {
-      for (const Extent& extent : fixed.owned())
-        own(extent, name);
-      for (const Extent& extent : fixed.owned())
-        pools[found.pool][PoolStats::allocated_bytes] += extent.length_bytes();
-      return;
-    }
-  }
-  for (const Extent& extent : slot.owned()) {
-    own(extent, name);
-    pools[found.pool][PoolStats::allocated_bytes] += extent.length_bytes();
-  }
-}
-
-Status Fsck::check_pool_stats()
-{
-  PoolTotals totals;
-  if (Status s = totals.load(engine); !s.ok())
-    return s;
-  std::map<int64_t, PoolStats> recorded = totals.all();
-  for (const auto& [pool, stats] : pools)
-    recorded.try_emplace(pool);
-  for (const auto& [pool, said] : recorded) {
-    const PoolStats& counted = pools[pool];
-    if (said.values == counted.values || extents_lost)
-      continue;
-    repairable("pool " + std::to_string(pool) + " has " + str(counted) + ", its row says " +
-                   str(said),
-               [&](Txn& txn) {
-                 const std::string key = pool_stats_key(pool);
-                 txn.erase(Family::super, key);
-                 txn.add(key, counted.values);
-               });
-  }
-  return {};
+  });
+  own_shared(options.repair ? fixed : slot, found.pool, name);
 }
 
 Status Fsck::check_blocks()
@@ -213,18 +228,32 @@ Status Fsck::check_blocks()
       missing += owned && !engine_says.test(block);
     }
   }
+  bool adopts = options.repair && !engine.knows_owners();
+  const auto adopt = [&](Txn&) { adopts = true; };
   if (missing > 0)
-    error(std::to_string(missing) + " blocks of objects are free to the allocator");
-  if (leaked == 0)
-    return {};
-  if (extents_lost) {
+    repairable(std::to_string(missing) + " blocks of objects are free to the allocator", adopt);
+  if (leaked > 0 && extents_lost) {
     error(std::to_string(leaked) + " blocks that no object is known to have; they stay as they "
           "are, because the extents of some objects cannot be read");
-    return {};
+  } else if (leaked > 0) {
+    repairable(std::to_string(leaked) + " blocks that no object has", adopt);
   }
-  bool freed = false;
-  repairable(std::to_string(leaked) + " blocks that no object has", [&](Txn&) { freed = true; });
-  return freed ? engine.free_unowned(owned_blocks) : Status();
+  if (!adopts)
+    return {};
+  if (extents_lost)
+    keep_blocks_without_owner();
+  return engine.adopt_owned(owned_blocks);
+}
+
+void Fsck::keep_blocks_without_owner()
+{
+  for (const auto& [container, engine_says] : engine_blocks) {
+    BlockBitmap& owned =
+        owned_blocks.try_emplace(container, engine_says.blocks()).first->second;
+    for (uint32_t b = engine_says.next_set(0); b < engine_says.blocks();
+         b = engine_says.next_set(b + 1))
+      owned.set(b, 1);
+  }
 }
 
 }  // namespace tablestore

@@ -11,14 +11,14 @@ namespace tablestore {
 
 void CollectionNode::encode(ceph::buffer::list& bl) const
 {
-  ENCODE_START(1, 1, bl);
+  ENCODE_START(version, 1, bl);
   ceph::encode(bits, bl);
   ENCODE_FINISH(bl);
 }
 
 void CollectionNode::decode(ceph::buffer::list::const_iterator& p)
 {
-  DECODE_START(1, p);
+  DECODE_START(version, p);
   ceph::decode(bits, p);
   DECODE_FINISH(p);
   if (bits > 32) {

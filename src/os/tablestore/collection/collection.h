@@ -14,6 +14,8 @@ namespace tablestore {
 
 /// What the row of a collection holds.
 struct CollectionNode {
+  static constexpr uint8_t version = 1;   ///< of the row
+
   uint32_t bits = 0;   ///< how many bits of an object's hash decide that it belongs here
 
   void encode(ceph::buffer::list& bl) const;

@@ -2,14 +2,22 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include "os/tablestore/collection/collections.h"
 
+#include <set>
+
+#include "include/stringify.h"
+#include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/rows/keys.h"
+#include "os/tablestore/rows/row_codec.h"
 
 namespace tablestore {
 
 namespace {
 
-Result<CollectionNode> decode_node(std::string_view row)
+Result<CollectionNode> decode_node(const coll_t& cid, std::string_view row)
 {
+  if (is_of_newer_version(CollectionNode::version, row))
+    return Status(ENOTSUP, "the row of the collection " + stringify(cid) + ": " +
+                               NewerVersion().what());
   ceph::buffer::list bl;
   bl.append(row);
   CollectionNode node;
@@ -22,30 +30,89 @@ Result<CollectionNode> decode_node(std::string_view row)
   return node;
 }
 
+/// One of a newer version is no damage.
+bool is_sound_node(std::string_view row)
+{
+  const auto node = decode_node(coll_t(), row);
+  return node.ok() || node.status().code() == ENOTSUP;
+}
+
+/// Adds the keys of [first, last), without their first bytes. What cannot be read is stepped over,
+/// and `all` is false then.
+Status add_keys(Engine& engine, Family family, const std::pair<std::string, std::string>& range,
+                size_t prefix_bytes, std::set<std::string>* keys, bool* all)
+{
+  for (const AtDamage at_damage : {AtDamage::fail, AtDamage::step_over}) {
+    auto it = engine.iterate(family, range.first, range.second, at_damage);
+    for (it->seek(range.first); it->valid(); it->next())
+      keys->insert(std::string(it->key().substr(prefix_bytes)));
+    if (it->status().code() != EIO || at_damage == AtDamage::step_over)
+      return it->status();
+    *all = false;
+  }
+  return {};
+}
+
 }  // namespace
+
+void put_row(Txn& txn, const coll_t& cid, const CollectionNode& node)
+{
+  ceph::buffer::list bl;
+  node.encode(bl);
+  CopiedRow::put(txn, collection_key(cid), bl.to_str());
+}
 
 Collections::Collections(CephContext* cct, Engine& engine, Threads& threads)
   : cct(cct), engine(engine), threads(threads)
 {
 }
 
-Status Collections::load()
+Status Collections::load(bool has_copies, CollectionRows* rows)
 {
   std::unique_lock l{lock};
+  std::set<std::string> keys;
+  bool all_rows = true, all_copies = has_copies;
   const auto [first, last] = collections_range();
-  auto it = engine.iterate(Family::super, first, last);
-  for (it->seek(first); it->valid(); it->next()) {
+  Status s = add_keys(engine, Family::super, {first, last}, 0, &keys, &all_rows);
+  if (s.ok() && has_copies)
+    s = add_keys(engine, Family::object, {copy_key(first), copy_key(last)}, copy_key({}).size(),
+                 &keys, &all_copies);
+  if (!s.ok())
+    return s;
+  rows->is_complete = all_rows || all_copies;
+  for (const std::string& key : keys) {
     coll_t cid;
-    if (!decode_collection_key(it->key(), &cid))
-      return Status(EIO, "a row of a collection is damaged: not the name of a collection");
-    const auto node = decode_node(it->value());
-    if (!node.ok())
-      return node.status();
-    auto c = ceph::make_ref<Collection>(cct, cid, threads);
-    c->node = *node;
-    existing[cid] = std::move(c);
+    if (!decode_collection_key(key, &cid))
+      rows->bad_keys.push_back(key);
+    else if (s = load_one(cid, has_copies, rows); !s.ok())
+      return s;
   }
-  return it->status();
+  return {};
+}
+
+Status Collections::load_one(const coll_t& cid, bool has_copies, CollectionRows* rows)
+{
+  const auto row = CopiedRow::load(engine, collection_key(cid), has_copies, is_sound_node);
+  if (!row.ok())
+    return row.status();
+  std::optional<CollectionNode> node;
+  if (row->value) {
+    const auto decoded = decode_node(cid, *row->value);
+    if (!decoded.ok())
+      return decoded.status();
+    node = *decoded;
+  }
+  if (row->is_lost)
+    rows->lost.push_back(cid);
+  else if (!row->damage.empty())
+    rows->damaged.push_back({cid, node, row->damage});
+  if (!node && !(row->is_lost && cid.is_meta()))
+    return {};
+  auto c = ceph::make_ref<Collection>(cct, cid, threads);
+  if (node)
+    c->node = *node;
+  existing[cid] = std::move(c);
+  return {};
 }
 
 CollectionRef Collections::find(const coll_t& cid) const
@@ -125,16 +192,17 @@ Status Collections::reload(const std::vector<CollectionRef>& found)
   }
   // Of two with one name, the first is the one that existed.
   for (const auto& c : found) {
-    std::string row;
-    const auto there = engine.get(Family::super, collection_key(c->cid), &row);
-    if (!there.ok())
-      return there.status();
+    const auto row = CopiedRow::load(engine, collection_key(c->cid), true, is_sound_node);
+    if (!row.ok())
+      return row.status();
+    if (row->is_lost)
+      return Status(EIO, row->damage);
     c->exists = true;
-    if (!*there || !existing.try_emplace(c->cid, c).second) {
+    if (!row->value || !existing.try_emplace(c->cid, c).second) {
       fresh.try_emplace(c->cid, c);
       continue;
     }
-    const auto node = decode_node(row);
+    const auto node = decode_node(c->cid, *row->value);
     if (!node.ok())
       return node.status();
     c->node = *node;

@@ -2,6 +2,8 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +15,27 @@
 
 namespace tablestore {
 
+/// What was found of the rows of collections, but for the collections themselves.
+struct CollectionRows {
+  /// There, and nobody knows of how many bits: a mount for use is refused.
+  std::vector<coll_t> lost;
+  /// Damaged, and known from the other one: to be written anew, or, without a node, erased. Their
+  /// keys, and the damage in words.
+  struct Damaged {
+    coll_t cid;
+    std::optional<CollectionNode> node;
+    std::string damage;
+  };
+  std::vector<Damaged> damaged;
+  /// That name no collection: rows of Family::super, whose copies have such keys too.
+  std::vector<std::string> bad_keys;
+  /// False: there may be more, of which nobody knows the names.
+  bool is_complete = true;
+};
+
+/// Puts the row of a collection, and its copy.
+void put_row(Txn& txn, const coll_t& cid, const CollectionNode& node);
+
 /// All collections in memory: those that exist, which have rows, and new ones, which no transaction
 /// has made yet.
 ///
@@ -22,8 +45,9 @@ class Collections {
  public:
   Collections(CephContext* cct, Engine& engine, Threads& threads);
 
-  /// From their rows, at mount. EIO where one is damaged.
-  Status load();
+  /// From their rows, at mount. Those that are lost are not there, but for meta, whose row holds
+  /// nothing that is not known. ENOTSUP: one of a newer version.
+  Status load(bool has_copies, CollectionRows* rows);
 
   /// Null where there is none that exists.
   CollectionRef find(const coll_t& cid) const;
@@ -45,6 +69,8 @@ class Collections {
   Status reload(const std::vector<CollectionRef>& found);
 
  private:
+  Status load_one(const coll_t& cid, bool has_copies, CollectionRows* rows);
+
   CephContext* const cct;
   Engine& engine;
   Threads& threads;

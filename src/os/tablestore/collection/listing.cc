@@ -24,35 +24,54 @@ struct Listing::Request {
   std::vector<ghobject_t>* ls;
   ghobject_t* next;            ///< the first object that was not listed, once `done`
   bool done = false;           ///< nothing more is to be listed
+  bool incomplete = false;     ///< rows that cannot be read were stepped over
 };
 
-/// What the request wants of one range of rows.
+/// What the request wants of one range of rows. Where some cannot be read, it steps over these.
 int Listing::list_range(Request& request, const std::string& first, const std::string& range_end)
 {
   const std::string low = std::max(first, request.start_key);
   if (low >= range_end)
     return 0;
-  auto it = engine.iterate(Family::object, low, range_end);
-  for (it->seek(low); it->valid(); it->next()) {
+  std::string at = low;
+  if (!list_rows(request, &at, range_end, AtDamage::fail).ok()) {
+    request.incomplete = true;
+    const Status s = list_rows(request, &at, range_end, AtDamage::step_over);
+    if (!s.ok()) {
+      derr << __func__ << " " << request.c.cid << ": " << s.what() << dendl;
+      return -EREMOTEIO;
+    }
+  }
+  if (lost_names.any()) {
+    const std::string listed_end = request.done ? onode_key(*request.next) : range_end;
+    request.incomplete |= lost_names.hides_some(low, listed_end);
+  }
+  return 0;
+}
+
+/// From `at` on; moves it behind what was listed.
+Status Listing::list_rows(Request& request, std::string* at, const std::string& range_end,
+                          AtDamage at_damage)
+{
+  auto it = engine.iterate(Family::object, *at, range_end, at_damage);
+  for (it->seek(*at); it->valid(); it->next()) {
+    *at = std::string(it->key()) + '\0';
     ghobject_t oid;
     if (!decode_onode_key(it->key(), &oid)) {
       derr << __func__ << " " << request.c.cid
-           << ": a row has a key that is no object; run fsck" << dendl;
-      return -EIO;
+           << ": a row has a key that is no object; run ceph-objectstore-tool --op repair"
+           << dendl;
+      continue;
     }
     const bool beyond_end = !request.end_key.empty() && it->key() >= request.end_key;
     if (request.ls->size() >= request.max || beyond_end) {
       *request.next = oid;
       request.done = true;
-      return 0;
+      return {};
     }
     request.ls->push_back(std::move(oid));
   }
-  if (!it->status().ok()) {
-    derr << __func__ << " " << request.c.cid << ": " << it->status().what() << dendl;
-    return -EIO;
-  }
-  return 0;
+  return it->status();
 }
 
 int Listing::list(Collection& c, const ghobject_t& start, const ghobject_t& end, int max,
@@ -88,6 +107,8 @@ int Listing::list(Collection& c, const ghobject_t& start, const ghobject_t& end,
     r = list_range(request, first, range_end);
   if (r == 0 && !request.done)
     next = ghobject_t::get_max();
+  if (r == 0 && request.incomplete)
+    r = -EIO;
   logger.tinc(l_tablestore_clist_lat, ceph::mono_clock::now() - started_at);
   dout(15) << __func__ << " " << c.cid << " [" << start << ", " << end << ") max " << max
            << " = " << r << ", " << ls->size() << " listed, next " << next << dendl;
@@ -98,9 +119,9 @@ int Listing::is_empty(Collection& c, bool* empty)
 {
   std::vector<ghobject_t> ls;
   const int r = list(c, ghobject_t(), ghobject_t::get_max(), 1, &ls, nullptr);
-  if (r == 0)
+  if (r == 0 || r == -EIO)
     *empty = ls.empty();
-  return r;
+  return r == -EIO && !ls.empty() ? 0 : r;
 }
 
 }  // namespace tablestore

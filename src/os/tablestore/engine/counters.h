@@ -30,6 +30,8 @@ struct Counters {
   Count gathers_in_vain{0};     // and not as many came as were expected
   Count applied_batches{0};     // of the rows of some groups each
   Count rows_left_out{0};       // of these batches: a later row of the batch replaced them
+  Count vouching_groups{0};     // empty ones of an idle lane, with a flush of their own each; they
+                                // are not among `groups` and `flushes`
   Count log_full_waits{0};      // times that the lane waited for a checkpoint
   // reads
   Count reads{0};
@@ -69,6 +71,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"gathers_in_vain", &Counters::gathers_in_vain},
     {"applied_batches", &Counters::applied_batches},
     {"rows_left_out", &Counters::rows_left_out},
+    {"vouching_groups", &Counters::vouching_groups},
     {"log_full_waits", &Counters::log_full_waits},
     {"reads", &Counters::reads},
     {"read_bytes", &Counters::read_bytes},

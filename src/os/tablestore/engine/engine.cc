@@ -6,18 +6,24 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "os/tablestore/engine/commit/checkpointer.h"
 #include "os/tablestore/engine/commit/commit_lane.h"
 #include "os/tablestore/engine/commit/data_write.h"
+#include "os/tablestore/engine/commit/voucher.h"
 #include "os/tablestore/engine/container/background.h"
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
+#include "os/tablestore/engine/io/file_watch.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/recovery.h"
 #include "os/tablestore/engine/require.h"
+#include "os/tablestore/engine/salvage.h"
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/row_overlay.h"
+#include "os/tablestore/engine/troubles.h"
 
 namespace tablestore {
 
@@ -25,6 +31,8 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 constexpr size_t iov_max = 1024;  // of one write request
+constexpr const char* stops_at_once =
+    "; the store stops, nothing acknowledged is lost: replace the disk";
 
 void fill_defaults(Reporter* reporter) {
   if (!reporter->log)
@@ -75,7 +83,14 @@ Status check_geometry(const EngineOptions& o) {
 }
 
 TableOptions table_options(const EngineOptions& o) {
-  return {o.memtable_bytes, o.table_cache_bytes, o.table_options};
+  TableOptions t;
+  t.memtable_bytes = o.memtable_bytes;
+  t.cache_bytes = o.table_cache_bytes;
+  t.option_string = o.table_options;
+  t.read_retries = o.read_retries;
+  if (o.troubles) t.troubles = o.troubles;
+  if (o.reporter.log) t.reporter = o.reporter;
+  return t;
 }
 
 ContainerOptions container_options(const EngineOptions& o, const Label& label,
@@ -127,6 +142,25 @@ Status provision(Disk& disk, const EngineOptions& o, const Label& label) {
   return s.code() == ENOSPC ? no_space(available) : s;
 }
 
+// What is wrong with the file system itself. A store that is there opens all the same.
+Status refuse_unsafe(Disk& disk, const EngineOptions& o) {
+  for (const Concern& concern : disk.concerns()) {
+    if (concern.refuses_mkfs) return Status(ENOTSUP, concern.line);
+    if (o.reporter.log) o.reporter.log(Reporter::Level::warning, concern.line);
+  }
+  return {};
+}
+
+void warn_of_unsafe(Disk& disk, const Reporter& reporter, Troubles& troubles) {
+  std::map<std::string, std::string> lines;
+  for (const Concern& concern : disk.concerns()) {
+    reporter.log(Reporter::Level::warning, concern.line);
+    std::string& line = lines[concern.trouble];
+    line += (line.empty() ? "" : "; ") + concern.line;
+  }
+  for (const auto& [trouble, line] : lines) troubles.raise(trouble, line);
+}
+
 StoreUuid to_uuid(const std::string& bytes) {
   StoreUuid uuid{};
   std::copy_n(bytes.begin(), std::min(bytes.size(), uuid.size()), uuid.begin());
@@ -138,16 +172,24 @@ StoreUuid to_uuid(const std::string& bytes) {
 // Members in the order in which they depend on each other: destroyed from the last to the first.
 struct Engine::Impl {
   Impl(Disk& d, EngineOptions o)
-      : disk(d), options(std::move(o)), threads(threads_of(options)) {}
+      : disk(d),
+        options(std::move(o)),
+        threads(threads_of(options)),
+        troubles(options.troubles ? options.troubles : std::make_shared<Troubles>()) {
+    options.troubles = troubles;
+  }
   ~Impl() {
+    watch.reset();
     background.reset();
-    if (lane) lane->stop();  // it calls the checkpointer, and a checkpoint may wait for it
+    if (lane) lane->stop();  // it calls the others, and a checkpoint may wait for it
+    voucher.reset();
     checkpointer.reset();
   }
 
   Disk& disk;
   EngineOptions options;
   const std::shared_ptr<Threads> threads;
+  const std::shared_ptr<Troubles> troubles;
   Label label;
   Counters counters;
   std::unique_ptr<LogRing> log;
@@ -157,9 +199,20 @@ struct Engine::Impl {
   InFlightWrites in_flight;
   std::unique_ptr<CommitLane> lane;
   std::unique_ptr<Checkpointer> checkpointer;
+  std::unique_ptr<Voucher> voucher;
   std::unique_ptr<Background> background;
+  std::unique_ptr<FileWatch> watch;  // of log and containers
+  std::atomic<bool> ownership_is_known{true};
+  std::atomic<bool> allocation_is_known{true};
+  // Set before fatal() is called, which takes its time: a core of the process, a dump of its log.
+  std::atomic<bool> is_ending{false};
+  // Of an adopt_owned(): blocks that no row owns any more, until a checkpoint has told.
+  std::vector<Run> given_up;
 
   Status open();
+  Status adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
+  Status give_back_given_up();
+  std::unique_ptr<FileWatch> make_watch();
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -170,6 +223,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   auto exists = disk.exists("label");
   if (!exists.ok()) return exists.status();
   if (*exists) return Status(EEXIST, disk.name() + " holds a store already");
+  if (auto s = refuse_unsafe(disk, options); !s.ok()) return s;
   auto space = disk.space();
   if (!space.ok()) return space.status();
   const uint64_t available = available_for(options, *space);
@@ -190,6 +244,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
     auto table = Table::open(disk, table_options(options), *threads);
     if (!table.ok()) return table.status();
     if (auto s = format_recovery_rows(**table); !s.ok()) return s;
+    if (auto s = (*table)->on_failed_sync({}); !s.ok()) return s;
   }
   if (auto s = Containers::format(disk); !s.ok()) return s;
   Label label;
@@ -208,6 +263,11 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
 
 Status Engine::Impl::open() {
   fill_defaults(&options.reporter);
+  options.reporter.fatal = [this, fatal = std::move(options.reporter.fatal)](
+                               const std::string& line) {
+    is_ending = true;
+    fatal(line);
+  };
   if (!threads->run_by_themselves()) options.gather_percent = options.quick_flush_us = 0;
   const auto start = std::chrono::steady_clock::now();
   bool label_needs_repair = false;
@@ -221,7 +281,9 @@ Status Engine::Impl::open() {
   auto space = disk.space();
   if (!space.ok()) return space.status();
   // The log first: its locks say whether anybody else has this store open.
-  auto ring = LogRing::open(disk, label.log_bytes, label.segment_bytes);
+  auto ring = LogRing::open(
+      disk, label.log_bytes, label.segment_bytes,
+      [this](const std::string& line) { options.reporter.log(Reporter::Level::warning, line); });
   if (!ring.ok()) return ring.status();
   log = ring.take();
   containers = std::make_unique<Containers>(disk, container_options(options, label, *space),
@@ -230,9 +292,13 @@ Status Engine::Impl::open() {
   auto opened = Table::open(disk, table_options(options), *threads);
   if (!opened.ok()) return opened.status();
   table = opened.take();
+  options.group_bytes_max = std::min(options.group_bytes_max, log->capacity_bytes() / 4);
   auto recovered =
-      recover({*log, *table, *containers, counters, options.reporter, label.store_uuid});
+      recover({*log, *table, *containers, counters, options.reporter, *troubles,
+               label.store_uuid, options.group_bytes_max, options.accept_log_loss});
   if (!recovered.ok()) return recovered.status();
+  ownership_is_known = recovered->ownership_is_known;
+  allocation_is_known = recovered->allocation_is_known;
   // Not before it is certain that the store opens: one that is refused stays as it is.
   if (label_needs_repair) {
     options.reporter.log(Reporter::Level::warning,
@@ -242,20 +308,52 @@ Status Engine::Impl::open() {
   writes = disk.make_write_queue();
   lane = std::make_unique<CommitLane>(
       CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
-                  options.reporter, options.group_durable, label.store_uuid},
-      CommitLimits{std::min(options.group_bytes_max, log->capacity_bytes() / 4),
-                   options.gather_percent, std::chrono::microseconds(options.quick_flush_us),
+                  options.reporter, options.group_durable, is_ending, label.store_uuid},
+      CommitLimits{options.group_bytes_max, options.gather_percent,
+                   std::chrono::microseconds(options.quick_flush_us),
                    options.small_data_bytes},
       recovered->head, recovered->tail);
   checkpointer =
       std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter);
   lane->on_log_pressure([this] { checkpointer->request(); });
+  voucher = std::make_unique<Voucher>(*threads, *lane,
+                                      std::chrono::milliseconds(options.vouch_after_ms));
+  lane->on_unvouched([this] { voucher->request(); });
+  containers->on_failed_flush([this](const Status& error) {
+    options.reporter.fatal("cannot flush container files: " + error.what() + stops_at_once);
+  });
+  if (auto s = table->on_failed_sync([this](const Status& error) {
+        is_ending = true;
+        threads->end_within_table([this, error] {
+          options.reporter.fatal("cannot flush: " + error.what() + stops_at_once);
+        });
+      });
+      !s.ok())
+    return s;
   background = std::make_unique<Background>(*containers, *threads, [this](const Status& error) {
     options.reporter.fatal("container files: " + error.what());
   });
+  watch = make_watch();
+  warn_of_unsafe(disk, options.reporter, *troubles);
   counters.recovery_ns = uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
-  return {};
+  // Before anything is acknowledged. It takes the leases, so that nobody had to wait until now.
+  return threads->run_by_themselves() ? watch->look() : Status();
+}
+
+std::unique_ptr<FileWatch> Engine::Impl::make_watch() {
+  auto visit_files = [this](const std::function<Status(File&)>& visitor) {
+    if (auto s = log->visit_files(visitor); !s.ok()) return s;
+    return containers->visit_files(visitor);
+  };
+  return std::make_unique<FileWatch>(FileWatch::Parts{
+      visit_files, *threads, *troubles,
+      [this](const std::string& line) {
+        options.reporter.log(Reporter::Level::warning, disk.name() + ": " + line);
+      },
+      [this](const Status& error) {
+        options.reporter.fatal("files of the store: " + error.what());
+      }});
 }
 
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) {
@@ -263,17 +361,29 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   if (auto s = impl->open(); !s.ok()) return s;
   impl->lane->start(impl->threads->run_by_themselves() ? disk.make_write_queue() : nullptr);
   impl->checkpointer->start();
-  impl->background->start();
+  impl->voucher->start();
+  if (impl->ownership_is_known) impl->background->start();
+  impl->watch->start();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 Status Engine::close() {
   impl_->background.reset();
-  drain();
-  return checkpoint();
+  const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
+  if (!impl_->lane->drain(patience))
+    return Status(ETIMEDOUT, impl_->disk.name() +
+                                 ": closing without a checkpoint, because nothing gets on: is the "
+                                 "file system full? Nothing acknowledged is lost, the next start "
+                                 "goes on from the log");
+  vouch();
+  return impl_->checkpointer->run_now(patience);
 }
 
 Status Engine::reserve(uint64_t bytes) {
+  if (needs_adoption())
+    return Status(EROFS, impl_->disk.name() + ": which blocks objects own is not known since a "
+                                              "part of the log was lost; run "
+                                              "ceph-objectstore-tool --op repair");
   Status s = impl_->containers->reserve(bytes);
   if (s.code() == ENOSPC && impl_->lane->pending_free_bytes() > 0) {
     drain();  // what was freed last can be handed out after one more group
@@ -355,14 +465,18 @@ Result<bool> Engine::get(Family family, std::string_view key, std::string* value
   return impl_->table->get(family, key, value);
 }
 
+Status Engine::check_on_disk(Family family, std::string_view key, std::string_view value) {
+  return impl_->table->check_on_disk(family, key, value);
+}
+
 Result<std::vector<std::optional<std::string>>> Engine::get(Family family,
                                                             std::span<const std::string> keys) {
   return impl_->table->get(family, keys);
 }
 
 std::unique_ptr<RowIterator> Engine::iterate(Family family, std::string_view lower,
-                                             std::string_view upper) {
-  return impl_->table->iterate(family, lower, upper);
+                                             std::string_view upper, AtDamage at_damage) {
+  return impl_->table->iterate(family, lower, upper, at_damage);
 }
 
 Status Engine::visit(
@@ -373,6 +487,12 @@ Status Engine::visit(
 }
 
 void Engine::drain() { impl_->lane->drain(); }
+bool Engine::wait_durable() {
+  return impl_->lane->wait_durable(std::chrono::milliseconds(impl_->options.end_patience_ms));
+}
+bool Engine::vouch() {
+  return impl_->lane->vouch(std::chrono::milliseconds(impl_->options.end_patience_ms));
+}
 Status Engine::checkpoint() { return impl_->checkpointer->run_now(); }
 Status Engine::compact() { return impl_->table->compact(); }
 
@@ -412,17 +532,72 @@ std::map<uint32_t, BlockBitmap> Engine::owned_blocks() {
   return owned;
 }
 
-Status Engine::free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
-  auto txn = std::make_shared<Txn>();
-  txn->barrier = true;
-  for (const auto& [container, owned] : owned_blocks()) {
-    const auto rows = owned_by_rows.find(container);
-    for (uint32_t b = owned.next_set(0); b < owned.blocks(); b = owned.next_set(b + 1))
-      if (rows == owned_by_rows.end() || !rows->second.test(b)) txn->free({container, b, 1});
+bool Engine::needs_adoption() const { return !impl_->ownership_is_known; }
+bool Engine::knows_owners() const {
+  return impl_->ownership_is_known && impl_->allocation_is_known;
+}
+
+Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
+  impl_->background->stop();
+  drain();
+  Status s = impl_->adopt(owned_by_rows);
+  if (s.ok() && !knows_owners()) {
+    auto txn = std::make_shared<Txn>();
+    txn->erase(Family::super, engine_rows::ownership_unknown());
+    txn->erase(Family::super, engine_rows::trouble(allocation_unknown));
+    submit(std::move(txn));
+    drain();
+    impl_->ownership_is_known = impl_->allocation_is_known = true;
+    impl_->troubles->clear(allocation_unknown);
   }
+  if (!needs_adoption()) impl_->background->start();
+  return s;
+}
+
+// By a checkpoint, not by transactions: there may be more blocks than the log has room for, and
+// recovery would judge blocks that get an owner by data that nobody has the checksums of.
+Status Engine::Impl::adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
+  if (!given_up.empty())  // by an earlier call
+    if (auto s = give_back_given_up(); !s.ok()) return s;
+  auto no_longer_owned = containers->allocator().adopt_owned(owned_by_rows);
+  if (!no_longer_owned.ok()) return no_longer_owned.status();
+  given_up = no_longer_owned.take();
+  return give_back_given_up();
+}
+
+// Not before a checkpoint: a recovery might still find that they have an owner, in a file that is
+// gone. Where it fails they stay held, and the next one, or close(), makes durable what was
+// adopted.
+Status Engine::Impl::give_back_given_up() {
+  if (auto s = checkpointer->run_now(); !s.ok()) return s;
+  for (const Run& run : given_up) containers->allocator().give_back(run);
+  given_up.clear();
+  return {};
+}
+
+void Engine::settle_log_loss() {
+  auto txn = std::make_shared<Txn>();
+  txn->erase(Family::super, engine_rows::trouble(log_loss));
   submit(std::move(txn));
   drain();
-  return {};
+  impl_->troubles->clear(log_loss);
+}
+
+Result<std::vector<DamagedTableFile>> Engine::find_table_damage() {
+  return impl_->table->find_damage();
+}
+
+Result<std::vector<DamagedTableFile>> Engine::salvage_table(
+    const std::function<void(Family family, std::string_view key)>& lost,
+    const SalvageFound& found) {
+  drain();
+  return salvage({*impl_->table, impl_->containers->allocator(), [this] { return checkpoint(); },
+                  [this](std::shared_ptr<Txn> txn) {
+                    submit(std::move(txn));
+                    drain();
+                  },
+                  found},
+                 lost);
 }
 
 std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {

@@ -29,16 +29,18 @@
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/status.h"
 
 namespace tablestore {
 
 class Threads;
+class Troubles;
 
 // The table's key spaces, each a RocksDB column family. Keys order as unsigned bytes.
 enum class Family : uint32_t {
   super = 0,    // the engine's own rows, under "\0"; the store's, under any other first byte
-  object = 1,   // onodes and extent-map segments
+  object = 1,   // onodes and extent-map segments; under "\0", as above, copies of engine rows
   data = 2,     // inline data
   omap = 3,
 };
@@ -73,13 +75,25 @@ struct EngineOptions {
   uint64_t gather_percent = 12;            // of a flush's time: how long a group waits for as many
                                            // transactions as were under way before; 0: never
   uint64_t quick_flush_us = 200;           // where a flush takes less: see submit_here(); 0: never
+  uint64_t vouch_after_ms = 80;            // of idleness: then the last group is vouched for; 0:
+                                           // never
+  uint64_t end_patience_ms = 10'000;       // how long close() and vouch() wait while nothing gets
+                                           // on, as on a full file system
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
   uint64_t quiet_steps = 60;               // of background work, before a container may shrink
+  // Of the table. What a caller reads of containers, he repeats himself. What recovery reads, and
+  // what has to be read before a file of the table is called damaged, is read read_tries times.
+  ReadRetries read_retries;
+  // Opens a store that has lost acknowledged transactions, because its log is damaged: with what is
+  // left. The log is cut at the damage, and what is lost is said, and raised as LOG_LOSS.
+  bool accept_log_loss = false;
   // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine
   // is called from one thread only, and calls make the steps that they wait for.
   std::shared_ptr<Threads> threads;
+  // Where the engine says what an operator must know of; null: one of its own.
+  std::shared_ptr<Troubles> troubles;
   // Called by whoever has the lane after durable() of the last transaction of each group, to pass
   // on at once what those calls have collected.
   std::function<void()> group_durable = [] {};
@@ -139,6 +153,13 @@ class Txn {
   std::atomic<uint32_t> writes_in_flight_{0};
 };
 
+// What an iterator does where rows cannot be read.
+enum class AtDamage {
+  fail,       // it ends, with EIO
+  step_over,  // it goes on behind them. What was erased or overwritten there shows as it was
+              // before; get() of such a row is EIO.
+};
+
 // Rows of one family between two keys, as of the moment it was made: what had been applied by then.
 // Not thread-safe.
 class RowIterator {
@@ -152,6 +173,21 @@ class RowIterator {
   virtual std::string_view value() const = 0;
   virtual Status status() const = 0;                // after valid() turned false: why
 };
+
+// A file of the table of which something cannot be read: rows, or what leads to them.
+struct DamagedTableFile {
+  struct Gap {
+    std::string after, before;  // keys of rows that can be read; empty: the file's first, last
+  };
+  Family family;
+  std::string path;
+  std::string first, last;      // of its keys
+  std::string why;
+  std::vector<Gap> gaps;        // empty where all of the file is lost
+};
+
+// Told what a salvage is about to give up, before anything is changed. An error ends the salvage.
+using SalvageFound = std::function<Status(const std::vector<DamagedTableFile>&)>;
 
 struct SpaceUsage {
   uint64_t total_bytes = 0;       // what this store takes plus what it could still take
@@ -176,7 +212,9 @@ class Engine {
   // As a crash would: what was not submitted is lost, nothing else. Call close() first for an
   // orderly end.
   ~Engine();
-  // Waits for all that was submitted, then checkpoints. No call may follow but the destructor.
+  // Waits for all that was submitted, vouches for it, and checkpoints. No call may follow but the
+  // destructor. An error: it could not on a full or failing disk (ETIMEDOUT, ENOSPC ...); what was
+  // acknowledged is in the log all the same.
   Status close();
 
   // Promises that write() finds space for `bytes` (in whole blocks), or ENOSPC with nothing taken.
@@ -210,14 +248,20 @@ class Engine {
   // by a row or by a transaction in flight. EIO.
   Status read(const Run& run, std::span<std::byte> out);
 
-  // One row, as applied. False: there is none.
+  // One row, as applied. False: there is none. EIO: it is lost, or not all of it is there; another
+  // error (EMFILE, ENOMEM) says nothing about the row.
   Result<bool> get(Family family, std::string_view key, std::string* value);
+  // The row that get() has just returned, read once more from the table's files, past all caches:
+  // EIO where the disk does not have it any more. What is in no file yet is in memory and in the
+  // log, and good.
+  Status check_on_disk(Family family, std::string_view key, std::string_view value);
   // Several rows of one family; a missing one is nullopt.
   Result<std::vector<std::optional<std::string>>> get(Family family,
                                                       std::span<const std::string> keys);
   // [lower, upper); empty = open end.
   std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
-                                       std::string_view upper);
+                                       std::string_view upper,
+                                       AtDamage at_damage = AtDamage::fail);
   // Each row of [lower, upper) as it will be once `txn` is applied, after what has been applied by
   // now: in the order of keys. `visitor` may add rows to `txn`, which are not visited. Not of
   // Family::super.
@@ -226,10 +270,17 @@ class Engine {
 
   // Returns when everything submitted before is durable and applied.
   void drain();
+  // Returns when everything submitted before is durable, applied or not. False: nothing gets on, as
+  // on a full file system, so that some of it may never be.
+  bool wait_durable();
+  // Returns when everything submitted before is durable and vouched for: rot that comes later costs
+  // the blocks that it has hit, and never a transaction. An idle engine does it by itself. False:
+  // nothing gets on, so that this may not be so.
+  bool vouch();
 
   // Flushes the table and recycles the log before it.
   Status checkpoint();
-  // Compacts the whole table.
+  // Compacts the whole table. EIO where a file of it is known to be damaged.
   Status compact();
   Status drop_caches();
   void resize_table_cache(uint64_t bytes);
@@ -245,9 +296,33 @@ class Engine {
   // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
   // nobody submits.
   std::map<uint32_t, BlockBitmap> owned_blocks();
-  // For fsck --repair: blocks that no row owns are free from now on. Nobody may use the store
-  // meanwhile.
-  Status free_unowned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
+  // Which blocks rows own is not known, since a loss was accepted where the table is ahead of the
+  // log. Until adopt_owned() has succeeded, reserve() refuses (EROFS), nothing is prepared or
+  // given back to the file system, and the store opens only with accept_log_loss.
+  bool needs_adoption() const;
+  // False also where some rows of the allocation map cannot be read: all blocks of those containers
+  // count as owned, and the store can be used. ALLOCATION_UNKNOWN says so until adopt_owned().
+  bool knows_owners() const;
+  // For repair: what rows own is owned from now on, and nothing else; durably so. Containers that
+  // do not exist are passed over. Nobody may use the store meanwhile, nor hold a reservation
+  // (EBUSY).
+  Status adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
+
+  // The loss of a part of the log, which was accepted, is raised as LOG_LOSS in every life of the
+  // store, until somebody says with this that it has been dealt with. Durable when it returns.
+  void settle_log_loss();
+
+  // For fsck: reads all of the table. An error (EMFILE, ENOMEM): some of it could not be looked at,
+  // for a reason that says nothing about it.
+  Result<std::vector<DamagedTableFile>> find_table_damage();
+  // For fsck --repair: erases the rows of which nobody knows any more what they are, tells `lost`
+  // their keys, and writes the damaged files anew without what cannot be read. Returns what they
+  // were: a row that was nowhere else is in no other list. Nobody may use the store meanwhile. May
+  // be cut off at any point and called again; keys that were told before are then not told again.
+  // `found` is not called where there is no damage; what it has submitted it has to wait for.
+  Result<std::vector<DamagedTableFile>> salvage_table(
+      const std::function<void(Family family, std::string_view key)>& lost,
+      const SalvageFound& found = {});
 
  private:
   struct Impl;

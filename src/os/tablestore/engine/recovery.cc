@@ -1,9 +1,11 @@
 #include "os/tablestore/engine/recovery.h"
 
 #include <algorithm>
+#include <set>
 
 #include "os/tablestore/engine/commit/commit_lane.h"
 #include "os/tablestore/engine/format/crc32c.h"
+#include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/table/row_combiner.h"
 
 namespace tablestore {
@@ -20,16 +22,32 @@ class Recovery {
   Result<RecoveredLog> run();
 
  private:
+  Result<bool> get_with_copy(const std::string& key, std::string* row);
   Status load_checkpoint();
+  Status load_applied();
   Status load_allocation_rows();
+  Status load_readable_allocation_rows(const Status& why);
+  void load_lasting_troubles();
+  Status load_whether_ownership_is_known();
   Status read_log();
+  Status look_beyond(LogReader& reader, const Status& why);
+  Status judge_end(const Status& why, bool makes_sense);
+  uint64_t unreadable_at_end() const;
   Status check_records(const LogGroup& group) const;
+  std::string place(const LogPosition& at) const;
+  Status lose(uint64_t durable_lsn, const Status& why);
   Result<uint32_t> checksum_of(const Run& run);
-  Result<bool> data_is_there(const LogGroup& group);
+  Status check_data(const LoggedWrite& write);
+  Status check_data(const LogGroup& group);
+  void warn_of_cut(size_t first_group, const Status& why) const;
   Status judge();
   Status replay();
+  Status make_containers_again();
+  Status replay_rows();
   Status write_rows(RowCombiner* rows, uint64_t applied);
-  Status checkpoint_if_log_is_filling(RecoveredLog* log);
+  Status write_checkpoint();
+  Status checkpoint_if_needed(RecoveredLog* log);
+  Status clear_unreadable();
   Status begin_epoch(RecoveredLog* log);
 
   RecoveryParts parts_;
@@ -37,6 +55,13 @@ class Recovery {
   uint64_t applied_lsn_ = 0;
   std::vector<LogGroup> groups_;
   LogPosition end_;      // after the last group that is kept
+  uint64_t highest_epoch_ = 0;  // that was seen, also behind the end
+  BeyondEnd beyond_;            // the end of what was read
+  std::map<std::string, std::string> lasting_troubles_;  // that came up now
+  bool allocation_is_known_ = true;
+  bool lost_ = false;           // what was acknowledged, and that was accepted
+  bool rest_is_unreadable_ = false;  // and that is all that is known of the loss
+  bool ownership_is_known_ = true;
 };
 
 Status damaged_row(const std::string& which) {
@@ -45,22 +70,57 @@ Status damaged_row(const std::string& which) {
                          "from replicas");
 }
 
+// One of the rows that have a copy: that, where the row cannot be read.
+Result<bool> Recovery::get_with_copy(const std::string& key, std::string* row) {
+  auto found = parts_.table.get(Family::super, key, row);
+  if (found.ok() || found.status().code() != EIO) return found;
+  auto copy = parts_.table.get(engine_rows::of_copies, key, row);
+  if (!copy.ok() || !*copy)
+    return Status(copy.ok() ? EIO : copy.status().code(),
+                  found.status().what() + "; nor can its copy: " +
+                      (copy.ok() ? "there is none" : copy.status().what()) +
+                      "; this store cannot be opened: recover its data from replicas");
+  parts_.reporter.log(Reporter::Level::warning,
+                      "recovery: the row " + key.substr(1) + " of the table cannot be read, its "
+                      "copy takes its place: " + found.status().what());
+  return copy;
+}
+
 Status Recovery::load_checkpoint() {
   std::string row;
-  auto found = parts_.table.get(Family::super, engine_rows::log_start(), &row);
+  auto found = get_with_copy(engine_rows::log_start(), &row);
   if (!found.ok()) return found.status();
   const auto start = LogPosition::decode(row);
   if (!*found || !start) return damaged_row("log_start");
   start_ = *start;
-  row.clear();
-  found = parts_.table.get(Family::super, engine_rows::applied(), &row);
-  if (!found.ok()) return found.status();
-  if (*found) {
-    const auto applied = engine_rows::decode_applied(row);
-    if (!applied) return damaged_row("applied");
-    applied_lsn_ = *applied;
-  }
+  if (auto s = load_applied(); !s.ok()) return s;
   return load_allocation_rows();
+}
+
+Status Recovery::load_applied() {
+  std::string row;
+  auto found = get_with_copy(engine_rows::applied(), &row);
+  if (!found.ok()) return found.status();
+  if (!*found) return {};
+  const auto applied = engine_rows::decode_applied(row);
+  if (!applied) return damaged_row("applied");
+  applied_lsn_ = *applied;
+  return {};
+}
+
+// After the replay, which may have been of the end of a repair.
+Status Recovery::load_whether_ownership_is_known() {
+  std::string row;
+  auto found = parts_.table.get(Family::super, engine_rows::ownership_unknown(), &row);
+  if (!found.ok() && found.status().code() != EIO) return found.status();
+  if (!found.ok() || *found) ownership_is_known_ = false;
+  if (ownership_is_known_ || parts_.accept_log_loss) return {};
+  const std::string why =
+      found.ok() ? "the loss of a part of the log was accepted, and this store has not been "
+                   "repaired since"
+                 : found.status().what();
+  return Status(EIO, why + ": which blocks its objects own is not known; run "
+                           "ceph-objectstore-tool --op repair with tablestore_accept_log_loss");
 }
 
 Status Recovery::load_allocation_rows() {
@@ -73,7 +133,64 @@ Status Recovery::load_allocation_rows() {
     if (!state) return damaged_row("alloc");
     parts_.containers.allocator().load(state->container, state->bitmap);
   }
+  if (rows->status().code() == EIO) return load_readable_allocation_rows(rows->status());
   return rows->status();
+}
+
+// One by one: a block that has rotten may hold rows that others have replaced since.
+Status Recovery::load_readable_allocation_rows(const Status& why) {
+  Allocator& allocator = parts_.containers.allocator();
+  const std::vector<uint32_t> there = allocator.containers();
+  std::set<uint32_t> containers(there.begin(), there.end()), unknown;
+  const std::string begin(engine_rows::allocation_prefix);
+  std::string end = begin;
+  ++end.back();
+  const auto rows = parts_.table.iterate(Family::super, begin, end, AtDamage::step_over);
+  for (rows->seek_to_first(); rows->valid(); rows->next())
+    if (const auto container = engine_rows::decode_allocation_key(rows->key()))
+      containers.insert(*container);
+  for (const uint32_t container : containers) {
+    const std::string key = engine_rows::allocation(container);
+    std::string row;
+    const auto found = parts_.table.get(Family::super, key, &row);
+    if (!found.ok() && found.status().code() != EIO) return found.status();
+    if (found.ok() && !*found) continue;  // nothing in it is owned
+    if (!found.ok()) {
+      if (parts_.containers.exists(container)) unknown.insert(container);
+      continue;
+    }
+    const auto state = engine_rows::decode_allocation(key, row);
+    if (!state) return damaged_row("alloc");  // no rot, which its block's checksum would tell
+    allocator.load(container, state->bitmap);
+  }
+  allocator.load_unknown(unknown);
+  if (unknown.empty()) return {};
+  const std::string line =
+      "which blocks of " + std::to_string(unknown.size()) + " containers (" +
+      parts_.containers.file(*unknown.begin()).path() + (unknown.size() > 1 ? ", ..." : "") +
+      ") are free cannot be told, since rows of the table cannot be read (" + why.what() +
+      "): all of them count as in use; stop this OSD when that suits, and run "
+      "ceph-objectstore-tool --op repair, which counts anew";
+  parts_.reporter.log(Reporter::Level::error, "recovery: " + line);
+  lasting_troubles_[allocation_unknown] = line;
+  allocation_is_known_ = false;
+  return {};
+}
+
+// What has come up in an earlier life of the store, and is not settled.
+void Recovery::load_lasting_troubles() {
+  for (const char* name : {log_loss, allocation_unknown}) {
+    if (const auto now = lasting_troubles_.find(name); now != lasting_troubles_.end()) {
+      parts_.troubles.raise(name, now->second);
+      continue;
+    }
+    std::string line;
+    const auto found = parts_.table.get(Family::super, engine_rows::trouble(name), &line);
+    if (found.ok() && !*found) continue;
+    if (!found.ok()) line = "it cannot be told whether this is so: " + found.status().what();
+    parts_.troubles.raise(name, line);
+    if (name == std::string_view(allocation_unknown)) allocation_is_known_ = false;
+  }
 }
 
 // What the rest of recovery, the allocator and the table take for granted.
@@ -97,24 +214,102 @@ Status Recovery::check_records(const LogGroup& group) const {
   return {};
 }
 
+std::string Recovery::place(const LogPosition& at) const {
+  return "position " + std::to_string(at.position) + " (" + parts_.log.file(at.position).path() +
+         ")";
+}
+
 Status Recovery::read_log() {
   LogReader reader(parts_.log, parts_.store_uuid, start_);
-  for (;;) {
+  Status why;  // the log ends there; success: nothing more was begun
+  bool makes_sense = true;
+  for (end_ = start_;; end_ = reader.position()) {
     auto group = reader.next();
-    if (!group.ok()) return group.status();
-    if (!*group) break;
-    if (auto s = check_records(**group); !s.ok()) return s;
+    if (group.ok() && !*group) {
+      why = reader.end();
+      break;
+    }
+    if (!group.ok() && group.status().code() != EIO) return group.status();
+    why = group.ok() ? check_records(**group) : group.status();
+    makes_sense = why.ok();
+    if (!makes_sense) break;
+    if ((*group)->is_derived)
+      parts_.reporter.log(Reporter::Level::warning,
+                          "recovery: damaged: a log group without transactions, at " +
+                              place(end_) + "; nothing is lost with it");
     groups_.push_back(std::move(**group));
   }
-  if (auto s = reader.expect_end(damage_window_bytes); !s.ok()) return s;
-  end_ = reader.position();
-  if (applied_lsn_ >= end_.next_lsn)
-    return Status(EIO, "log damaged: it ends before transaction " +
-                           std::to_string(end_.next_lsn) + " at position " +
-                           std::to_string(end_.position) + " (" +
-                           parts_.log.file(end_.position).path() +
-                           "), but the table has transactions up to " +
-                           std::to_string(applied_lsn_) + "; recover its data from replicas");
+  if (auto s = look_beyond(reader, why); !s.ok()) return s;
+  return judge_end(why, makes_sense);
+}
+
+Status Recovery::look_beyond(LogReader& reader, const Status& why) {
+  auto beyond = reader.look_beyond(end_, damage_window_bytes);
+  if (!beyond.ok()) return beyond.status();
+  // Behind what is not as it should be, a group may begin anywhere, and epochs lie at any distance.
+  if (!why.ok() || std::max(beyond->durable_lsn, applied_lsn_) >= end_.next_lsn)
+    beyond = reader.look_beyond(end_, parts_.log.capacity_bytes());
+  if (!beyond.ok()) return beyond.status();
+  beyond_ = beyond.take();
+  highest_epoch_ = beyond_.epoch;
+  // What cannot be read now, but may later, may have begun epochs.
+  if (!why.ok()) highest_epoch_ += parts_.log.capacity_bytes() / block_bytes;
+  return {};
+}
+
+// Bytes behind the end that groups may have taken. One of them follows the other, so what lies
+// further from the rest than a group is long has to do with nothing.
+uint64_t Recovery::unreadable_at_end() const {
+  uint64_t bytes = 0, last = end_.position;
+  for (const uint64_t position : beyond_.unreadable) {
+    if (position - last > parts_.group_bytes_max) break;
+    bytes += block_bytes;
+    last = position;
+  }
+  return bytes;
+}
+
+// `why` the log ends; success: nothing more was begun. Of the group that was being written when the
+// store stopped, nothing need be there; the one before it was durable, and so were all others.
+Status Recovery::judge_end(const Status& why, bool makes_sense) {
+  const uint64_t durable_lsn = std::max(beyond_.durable_lsn, applied_lsn_);
+  if (!makes_sense || durable_lsn >= end_.next_lsn) return lose(durable_lsn, why);
+  rest_is_unreadable_ = !why.ok() && unreadable_at_end() > parts_.group_bytes_max;
+  if (rest_is_unreadable_) return lose(durable_lsn, why);
+  if (!why.ok())
+    parts_.reporter.log(Reporter::Level::warning,
+                        "recovery: the log ends before transaction " +
+                            std::to_string(end_.next_lsn) + ", at " + place(end_) + ": " +
+                            why.what() + "; nothing says that it was durable: it is cut off");
+  return {};
+}
+
+// The log lacks what was durable. `why` it ends, where that is known.
+Status Recovery::lose(uint64_t durable_lsn, const Status& why) {
+  const uint64_t first = end_.next_lsn;
+  auto range = [](uint64_t from, uint64_t to) {
+    return "transactions " + std::to_string(from) + " to " + std::to_string(to);
+  };
+  std::string line = "log damaged: it ends before transaction " + std::to_string(first) + ", at " +
+                     place(end_) + ": " + (why.ok() ? "no group lies there" : why.what());
+  if (durable_lsn >= first) line += "; " + range(first, durable_lsn) + " were durable";
+  if (rest_is_unreadable_)
+    line += "; " + std::to_string(unreadable_at_end() / block_bytes) +
+            " blocks cannot be read there, more than one group takes, so that durable ones may "
+            "have been among them";
+  if (applied_lsn_ >= first) line += ", the table has those up to " + std::to_string(applied_lsn_);
+  line += "; what came later is lost, as far as there was more";
+  if (!parts_.accept_log_loss)
+    return Status(EIO, line + ". This store has lost writes: do not start it, recover its data "
+                              "from replicas. Where there is no other copy, "
+                              "ceph-objectstore-tool --op repair with tablestore_accept_log_loss "
+                              "opens it with what it has");
+  lost_ = true;
+  if (applied_lsn_ >= first) ownership_is_known_ = false;
+  line += ". That was accepted (tablestore_accept_log_loss): scrub all placement groups of this "
+          "OSD deeply, then settle it with 'ceph tell osd.N tablestore settle log loss'";
+  parts_.reporter.log(Reporter::Level::error, line);
+  lasting_troubles_[log_loss] = line;
   return {};
 }
 
@@ -134,51 +329,74 @@ Result<uint32_t> Recovery::checksum_of(const Run& run) {
   return crc32c_of_blocks(block_crcs);
 }
 
-// EIO: a block cannot be read, so that nobody can say whether the group happened.
-Result<bool> Recovery::data_is_there(const LogGroup& group) {
-  for (const LogRecord& record : group.records) {
-    for (const LoggedWrite& w : record.writes) {
-      if (!parts_.containers.exists(w.run.container)) return false;
-      auto checksum = checksum_of(w.run);
-      if (!checksum.ok()) return checksum.status();
-      if (*checksum != w.checksum) return false;
-    }
-  }
-  return true;
+// EIO: the run does not hold what was to be written to it. Another error says nothing of it.
+Status Recovery::check_data(const LoggedWrite& write) {
+  const std::string what = "blocks " + std::to_string(write.run.block) + "~" +
+                           std::to_string(write.run.blocks) + " of container " +
+                           std::to_string(write.run.container);
+  if (!parts_.containers.exists(write.run.container))
+    return Status(EIO, what + ": there is no such container");
+  return read_repeatedly([&] {
+    auto checksum = checksum_of(write.run);
+    if (!checksum.ok())
+      return Status(checksum.status().code(), what + ": " + checksum.status().what());
+    if (*checksum == write.checksum) return Status();
+    return Status(EIO, what + " (" + parts_.containers.file(write.run.container).path() +
+                           ") hold other bytes than were to be written");
+  });
 }
 
+Status Recovery::check_data(const LogGroup& group) {
+  for (const LogRecord& record : group.records)
+    for (const LoggedWrite& w : record.writes)
+      if (auto s = check_data(w); !s.ok()) return s;
+  return {};
+}
+
+void Recovery::warn_of_cut(size_t first_group, const Status& why) const {
+  const LogGroupHeader& h = groups_[first_group].header;
+  parts_.reporter.log(
+      Reporter::Level::warning,
+      "recovery: transactions " + std::to_string(h.first_lsn) + " to " +
+          std::to_string(groups_.back().header.last_lsn()) + " are cut off, the log ends before " +
+          "them, at " + place(end_) + ": " + why.what() +
+          ". Nothing says that they were durable; as a rule the store stopped while it wrote them");
+}
+
+// What lies behind a group that was not durable was not either. A disk that cannot read what was
+// being written when the power went is no reason to refuse the store. An error: it is not known
+// what lies there.
 Status Recovery::judge() {
   uint64_t watermark = applied_lsn_;
   for (const LogGroup& g : groups_) watermark = std::max(watermark, g.header.watermark);
-  LogPosition at = start_;
+  if (lost_ && !rest_is_unreadable_)
+    watermark = end_.next_lsn - 1;  // some later group has vouched for all of them
+  end_ = start_;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const LogGroupHeader& h = groups_[i].header;
     if (h.transactions > 0 && h.last_lsn() > watermark) {
-      auto there = data_is_there(groups_[i]);
-      if (!there.ok()) return there.status();
-      if (!*there) {
-        parts_.reporter.log(Reporter::Level::info,
-                            "recovery: transaction " + std::to_string(h.first_lsn) +
-                                " was not finished when the store stopped; the log ends before it");
+      if (auto s = check_data(groups_[i]); !s.ok()) {
+        if (s.code() != EIO) return s;
+        warn_of_cut(i, s);
         groups_.resize(i);
-        break;
+        return {};
       }
     }
-    at.position = h.position + h.total_bytes();
-    at.next_lsn = h.first_lsn + h.transactions;
-    at.epoch = h.epoch;
-    at.previous_crc = h.crc;
+    end_.position = h.position + h.total_bytes();
+    end_.next_lsn = h.first_lsn + h.transactions;
+    end_.epoch = h.epoch;
+    end_.previous_crc = h.crc;
   }
-  end_ = at;
   return {};
 }
 
 // `applied` is the last transaction of a group: the table holds whole groups.
 Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
   std::string row;
-  RowWriter(row).put(Family::super, engine_rows::applied(),
-                     {reinterpret_cast<const char*>(&applied), sizeof(applied)});
-  rows->append(1, row);
+  RowWriter writer(row);
+  engine_rows::write_with_copy(writer, engine_rows::applied(),
+                               engine_rows::encode_applied(applied));
+  rows->append(engine_rows::rows_with_copy, row);
   uint64_t left_out = 0;
   std::string rep = rows->take(&left_out);
   parts_.counters.rows_left_out += left_out;
@@ -195,7 +413,25 @@ Status Recovery::replay() {
     ++parts_.counters.recovered_groups;
     parts_.counters.recovered_transactions += group.header.transactions;
   }
+  if (lost_)
+    if (auto s = make_containers_again(); !s.ok()) return s;
   if (auto s = allocator.finish_recovery(); !s.ok()) return s;
+  return replay_rows();
+}
+
+// What the lost transactions had freed may have been given back to the file system since.
+Status Recovery::make_containers_again() {
+  for (uint32_t container : parts_.containers.allocator().missing_containers()) {
+    if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
+    parts_.reporter.log(Reporter::Level::error,
+                        "recovery: container " + std::to_string(container) +
+                            " is gone; an empty one takes its place, and objects that the lost "
+                            "transactions had removed or written anew cannot be read from it");
+  }
+  return {};
+}
+
+Status Recovery::replay_rows() {
   RowCombiner rows;
   uint64_t bytes = 0, last_lsn = 0;
   for (const LogGroup& group : groups_) {
@@ -215,38 +451,66 @@ Status Recovery::replay() {
   return last_lsn ? write_rows(&rows, last_lsn) : Status();
 }
 
-// A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
-Status Recovery::checkpoint_if_log_is_filling(RecoveredLog* log) {
-  log->head = end_;
-  log->tail = start_.position;
-  if (end_.position - start_.position <= parts_.log.capacity_bytes() / 2) return {};
+// Not durable before the table is flushed.
+Status Recovery::write_checkpoint() {
   std::string rows;
   RowWriter writer(rows);
-  uint32_t count = 1;
+  uint32_t count = engine_rows::rows_with_copy;
   for (const auto& state : parts_.containers.allocator().take_dirty()) {
     engine_rows::write_allocation(writer, state);
     ++count;
   }
-  writer.put(Family::super, engine_rows::log_start(), end_.encode());
+  if (!ownership_is_known_) {
+    writer.put(Family::super, engine_rows::ownership_unknown(), "");
+    ++count;
+  }
+  for (const auto& [name, line] : lasting_troubles_) {
+    writer.put(Family::super, engine_rows::trouble(name), line);
+    ++count;
+  }
+  engine_rows::write_with_copy(writer, engine_rows::log_start(), end_.encode());
   RowBatch batch;
   batch.append(count, rows);
   std::string rep = batch.take();
-  if (auto s = parts_.table.write(&rep); !s.ok()) return s;
-  if (auto s = parts_.table.flush(); !s.ok()) return s;
+  return parts_.table.write(&rep);
+}
+
+// A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
+// After a loss, nothing may need what is left of the log: transactions go on after those that the
+// table has, and the blocks that they own are not known. Blocks that count as owned because nobody
+// knows become so with the rows that say why.
+Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
+  const bool is_filling = end_.position - start_.position > parts_.log.capacity_bytes() / 2;
+  if (lost_) end_.next_lsn = std::max(end_.next_lsn, applied_lsn_ + 1);
+  log->head = end_;
+  log->tail = start_.position;
+  if (!is_filling && lasting_troubles_.empty()) return {};
+  if (auto s = write_checkpoint(); !s.ok()) return s;
+  const Status flushed = parts_.table.flush();
+  // The next checkpoint makes it durable, or the next recovery comes to the same.
+  if (flushed.code() == ENOSPC && !is_filling && !lost_) return {};
+  if (!flushed.ok()) return flushed;
   log->tail = end_.position;
   return {};
 }
 
+// That they cannot be read was taken for a loss, which was accepted. They are free space now, and
+// the next recovery would come to the same.
+Status Recovery::clear_unreadable() {
+  BlockMemory zeros(block_bytes);
+  zeros.zero();
+  for (const uint64_t position : beyond_.unreadable)
+    if (auto s = parts_.log.write(position, zeros.span()); !s.ok()) return s;
+  return {};
+}
+
 Status Recovery::begin_epoch(RecoveredLog* log) {
+  if (rest_is_unreadable_)
+    if (auto s = clear_unreadable(); !s.ok()) return s;
   LogGroupBuilder builder;
   builder.begin(0);
-  LogGroupHeader header{};
-  std::ranges::copy(parts_.store_uuid, header.store_uuid);
-  header.epoch = log->head.epoch + 1;
-  header.position = log->head.position;
-  header.first_lsn = log->head.next_lsn;
-  header.watermark = log->head.next_lsn - 1;
-  header.previous_crc = log->head.previous_crc;
+  LogGroupHeader header = log->head.empty_group(parts_.store_uuid);
+  header.epoch = std::max(log->head.epoch, highest_epoch_) + 1;
   header.flags = LogGroupHeader::begins_epoch;
   const auto group = builder.finish(header);
   if (auto s = parts_.log.write(header.position, group); !s.ok()) return s;
@@ -263,8 +527,12 @@ Result<RecoveredLog> Recovery::run() {
   if (auto s = read_log(); !s.ok()) return s;
   if (auto s = judge(); !s.ok()) return s;
   if (auto s = replay(); !s.ok()) return s;
-  if (auto s = checkpoint_if_log_is_filling(&log); !s.ok()) return s;
+  if (auto s = load_whether_ownership_is_known(); !s.ok()) return s;
+  load_lasting_troubles();
+  if (auto s = checkpoint_if_needed(&log); !s.ok()) return s;
   if (auto s = begin_epoch(&log); !s.ok()) return s;
+  log.ownership_is_known = ownership_is_known_;
+  log.allocation_is_known = allocation_is_known_;
   return log;
 }
 
@@ -272,9 +540,10 @@ Result<RecoveredLog> Recovery::run() {
 
 Status format_recovery_rows(Table& table) {
   std::string row;
-  RowWriter(row).put(Family::super, engine_rows::log_start(), LogPosition{}.encode());
+  RowWriter writer(row);
+  engine_rows::write_with_copy(writer, engine_rows::log_start(), LogPosition{}.encode());
   RowBatch batch;
-  batch.append(1, row);
+  batch.append(engine_rows::rows_with_copy, row);
   std::string rep = batch.take();
   if (auto s = table.write(&rep); !s.ok()) return s;
   return table.flush();

@@ -1,12 +1,13 @@
-// Status and Result: what can fail in normal life. What cannot fail is asserted.
+// Status and Result: what can fail in normal life. What cannot fail is required (require.h).
 #pragma once
 
-#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
 
@@ -16,7 +17,7 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(int error_number, std::string what) : code_(error_number), what_(std::move(what)) {
-    assert(error_number > 0);
+    require(error_number > 0, "an error has a number, or it would be taken for success");
   }
   static Status from_errno(int error_number, const std::string& doing) {
     return Status(error_number, doing + ": " + std::strerror(error_number));
@@ -32,21 +33,32 @@ class [[nodiscard]] Status {
   std::string what_;
 };
 
+// Errors that say nothing of the disk: what the process, or the file system, has too little of just
+// now. Who can wait tries again.
+inline bool is_lack(int code) {
+  return code == ENOSPC || code == EDQUOT || code == EMFILE || code == ENFILE || code == ENOMEM ||
+         code == EAGAIN;
+}
+
 // A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }
+  Result(Status status) : status_(std::move(status)) {
+    require(!status_.ok(), "a result without a value is an error");
+  }
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  T& operator*() { assert(ok()); return *value_; }
-  const T& operator*() const { assert(ok()); return *value_; }
-  T* operator->() { assert(ok()); return &*value_; }
-  const T* operator->() const { assert(ok()); return &*value_; }
-  T take() { assert(ok()); return std::move(*value_); }
+  T& operator*() { require_ok(); return *value_; }
+  const T& operator*() const { require_ok(); return *value_; }
+  T* operator->() { require_ok(); return &*value_; }
+  const T* operator->() const { require_ok(); return &*value_; }
+  T take() { require_ok(); return std::move(*value_); }
 
  private:
+  void require_ok() const { require(ok(), "a value is taken only where there is one"); }
+
   std::optional<T> value_;
   Status status_;
 };

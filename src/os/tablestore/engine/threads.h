@@ -75,13 +75,23 @@ class Threads {
     return done();
   }
 
+  // A point at which work passes from one thread to another, or may. Nothing happens there, but in
+  // a test that holds a thread up just then.
+  virtual void hand_over() {}
+
   // The table's own work: what RocksDB runs on, beside the file system that it is given.
   virtual std::unique_ptr<rocksdb::Env> table_env(std::shared_ptr<rocksdb::FileSystem> fs) = 0;
   virtual void adjust_table(rocksdb::DBOptions* db, rocksdb::ColumnFamilyOptions* family) = 0;
+  // The table's disk has failed: `end` ends the process. Called from within RocksDB, in any of its
+  // threads, where no exception may pass: who ends a life by one does so later, before anything
+  // else is done.
+  virtual void end_within_table(const std::function<void()>& end) { end(); }
   // After a call that lets RocksDB work in the background: returns when that may go on by itself,
   // or has ended.
   virtual void table_called(rocksdb::DB& db,
                             std::span<rocksdb::ColumnFamilyHandle* const> families) = 0;
+  // Before the table is closed, which waits for all that it does in the background.
+  virtual void table_closes() {}
 };
 
 }  // namespace tablestore

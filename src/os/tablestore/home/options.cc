@@ -44,6 +44,9 @@ void StoreOptions::load_changeable()
   blackhole = conf.get_val<bool>("objectstore_blackhole");
   throw_on_failed_txc = conf.get_val<bool>("objectstore_debug_throw_on_failed_txc");
   read_error_probability = conf.get_val<double>("tablestore_debug_read_error_probability");
+  retry_disk_reads = conf.get_val<uint64_t>("tablestore_retry_disk_reads");
+  warn_on_spurious_read_errors = conf.get_val<bool>("tablestore_warn_on_spurious_read_errors");
+  inject_read_errors = conf.get_val<bool>("tablestore_debug_inject_read_err");
 }
 
 EngineOptions StoreOptions::engine_options() const
@@ -60,6 +63,7 @@ EngineOptions StoreOptions::engine_options() const
   options.table_options = conf.get_val<std::string>("tablestore_table_options");
   options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
   options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
+  options.accept_log_loss = conf.get_val<bool>("tablestore_accept_log_loss");
   return options;
 }
 
@@ -92,6 +96,9 @@ std::vector<std::string> StoreOptions::get_tracked_keys() const noexcept
     "tablestore_throttle_ops",
     "tablestore_cache_size",
     "tablestore_debug_read_error_probability",
+    "tablestore_retry_disk_reads",
+    "tablestore_warn_on_spurious_read_errors",
+    "tablestore_debug_inject_read_err",
     "osd_memory_target",
     "objectstore_blackhole",
     "objectstore_debug_throw_on_failed_txc",

@@ -32,6 +32,9 @@ class StoreOptions : public md_config_obs_t {
   std::atomic<bool> blackhole;              ///< nothing gets durable any more (tests of the OSD)
   std::atomic<bool> throw_on_failed_txc;    ///< instead of an abort (tests of the store)
   std::atomic<double> read_error_probability;
+  std::atomic<uint64_t> retry_disk_reads;            ///< of a read that fails
+  std::atomic<bool> warn_on_spurious_read_errors;
+  std::atomic<bool> inject_read_errors;     ///< those that were injected are in force
 
   uint64_t table_cache_bytes() const;
   uint64_t onode_cache_bytes() const;

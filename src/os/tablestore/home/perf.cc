@@ -42,6 +42,8 @@ void add_read_counters(PerfCountersBuilder& b)
                     useful, unit_t(UNIT_BYTES));
   b.add_u64_counter(l_tablestore_read_eio, "read_eio",
                     "Reads that failed: disk errors and bad checksums", NULL, useful);
+  b.add_u64_counter(l_tablestore_reads_with_retries, "reads_with_retries",
+                    "Reads that succeeded only when they were repeated", NULL, useful);
   b.add_time_avg(l_tablestore_onode_load_lat, "onode_load_lat",
                  "Average time to load an onode that was not in memory");
   b.add_time_avg(l_tablestore_omap_wait_lat, "omap_wait_lat",
@@ -60,9 +62,9 @@ void add_state_counters(PerfCountersBuilder& b)
   const auto bytes = unit_t(UNIT_BYTES);
   b.add_u64(l_tablestore_onodes, "onodes", "Onodes in memory");
   b.add_u64(l_tablestore_onode_bytes, "onode_bytes", "Memory that they take", NULL, 0, bytes);
-  b.add_u64(l_tablestore_onode_hits, "onode_hits", "Onodes found in memory", NULL, useful);
-  b.add_u64(l_tablestore_onode_misses, "onode_misses", "Onodes not found in memory", NULL,
-            useful);
+  b.add_u64_counter(l_tablestore_onode_hits, "onode_hits", "Onodes found in memory", NULL, useful);
+  b.add_u64_counter(l_tablestore_onode_misses, "onode_misses", "Onodes not found in memory", NULL,
+                    useful);
   b.add_u64(l_tablestore_data_cache_bytes, "data_cache_bytes", "Object data in memory", NULL, 0,
             bytes);
   b.add_u64(l_tablestore_allocated, "allocated", "Container space of all objects", "al_b",
@@ -77,31 +79,33 @@ void add_engine_counters(PerfCountersBuilder& b)
 {
   const int useful = PerfCountersBuilder::PRIO_USEFUL;
   const auto bytes = unit_t(UNIT_BYTES);
-  b.add_u64(l_tablestore_groups, "groups", "Log groups made durable", NULL, useful);
-  b.add_u64(l_tablestore_transactions, "transactions", "Transactions made durable", NULL,
-            useful);
-  b.add_u64(l_tablestore_flushes, "flushes", "Device flushes on the commit path", NULL, useful);
-  b.add_u64(l_tablestore_container_flushes, "container_flushes",
-            "Of these, for space that was not prepared");
-  b.add_u64(l_tablestore_log_bytes, "log_bytes", "Bytes written to the log", NULL, useful, bytes);
-  b.add_u64(l_tablestore_log_padding_bytes, "log_padding_bytes", "Of these, padding", NULL, 0,
-            bytes);
-  b.add_u64(l_tablestore_row_bytes, "row_bytes", "Rows in the log", NULL, 0, bytes);
-  b.add_u64(l_tablestore_data_bytes, "data_bytes", "Bytes written to containers", NULL, useful,
-            bytes);
-  b.add_u64(l_tablestore_data_writes, "data_writes", "Write requests to containers");
-  b.add_u64(l_tablestore_log_full_waits, "log_full_waits",
-            "Waits of the commit lane for a checkpoint", NULL, useful);
-  b.add_u64(l_tablestore_engine_reads, "container_reads", "Read requests to containers");
-  b.add_u64(l_tablestore_engine_read_bytes, "container_read_bytes",
-            "Bytes read from containers", NULL, 0, bytes);
-  b.add_u64(l_tablestore_checkpoints, "checkpoints", "Checkpoints of the table");
-  b.add_u64(l_tablestore_prepared_bytes, "prepared_bytes", "Bytes written ahead of use", NULL, 0,
-            bytes);
-  b.add_u64(l_tablestore_punched_bytes, "punched_bytes", "Bytes given back to the file system",
-            NULL, 0, bytes);
-  b.add_u64(l_tablestore_first_touch_bytes, "first_touch_bytes",
-            "Bytes written to space that was not prepared", NULL, 0, bytes);
+  b.add_u64_counter(l_tablestore_groups, "groups", "Log groups made durable", NULL, useful);
+  b.add_u64_counter(l_tablestore_transactions, "transactions", "Transactions made durable", NULL,
+                    useful);
+  b.add_u64_counter(l_tablestore_flushes, "flushes", "Device flushes on the commit path", NULL,
+                    useful);
+  b.add_u64_counter(l_tablestore_container_flushes, "container_flushes",
+                    "Of these, for space that was not prepared");
+  b.add_u64_counter(l_tablestore_log_bytes, "log_bytes", "Bytes written to the log", NULL, useful,
+                    bytes);
+  b.add_u64_counter(l_tablestore_log_padding_bytes, "log_padding_bytes", "Of these, padding", NULL,
+                    0, bytes);
+  b.add_u64_counter(l_tablestore_row_bytes, "row_bytes", "Rows in the log", NULL, 0, bytes);
+  b.add_u64_counter(l_tablestore_data_bytes, "data_bytes", "Bytes written to containers", NULL,
+                    useful, bytes);
+  b.add_u64_counter(l_tablestore_data_writes, "data_writes", "Write requests to containers");
+  b.add_u64_counter(l_tablestore_log_full_waits, "log_full_waits",
+                    "Waits of the commit lane for a checkpoint", NULL, useful);
+  b.add_u64_counter(l_tablestore_engine_reads, "container_reads", "Read requests to containers");
+  b.add_u64_counter(l_tablestore_engine_read_bytes, "container_read_bytes",
+                    "Bytes read from containers", NULL, 0, bytes);
+  b.add_u64_counter(l_tablestore_checkpoints, "checkpoints", "Checkpoints of the table");
+  b.add_u64_counter(l_tablestore_prepared_bytes, "prepared_bytes", "Bytes written ahead of use",
+                    NULL, 0, bytes);
+  b.add_u64_counter(l_tablestore_punched_bytes, "punched_bytes",
+                    "Bytes given back to the file system", NULL, 0, bytes);
+  b.add_u64_counter(l_tablestore_first_touch_bytes, "first_touch_bytes",
+                    "Bytes written to space that was not prepared", NULL, 0, bytes);
   b.add_u64(l_tablestore_recovery_ms, "recovery_ms", "Duration of the last recovery");
   b.add_u64(l_tablestore_recovered_transactions, "recovered_transactions",
             "Transactions replayed by it");

@@ -25,6 +25,7 @@ enum {
   l_tablestore_read_lat,
   l_tablestore_read_bytes,
   l_tablestore_read_eio,
+  l_tablestore_reads_with_retries,
   l_tablestore_onode_load_lat,
   l_tablestore_omap_wait_lat,
   l_tablestore_omap_iterate_lat,

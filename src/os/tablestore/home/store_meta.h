@@ -2,6 +2,10 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "include/buffer.h"
 #include "os/tablestore/engine/engine.h"
 
@@ -9,7 +13,9 @@ namespace tablestore {
 
 /// What the row 'M' "store" says of the store as a whole.
 struct StoreMeta {
-  static constexpr uint32_t current_version = 1;
+  static constexpr uint32_t current_version = 2;
+  /// From this version on, rows of CopiedRow have copies.
+  static constexpr uint32_t version_with_copies = 2;
 
   uint32_t version = current_version;
   /// No object's inline data is larger: the largest tablestore_inline_max that it was ever mounted
@@ -19,11 +25,17 @@ struct StoreMeta {
   void encode(ceph::buffer::list& bl) const;
   void decode(ceph::buffer::list::const_iterator& p);
 
-  /// As of a new store where there is no row yet. ENOTSUP: a newer version.
-  static Result<StoreMeta> load(Engine& engine);
-  /// Durable on return.
-  void save(Engine& engine) const;
+  struct Loaded;
+  /// ENOTSUP: a newer version.
+  static Result<Loaded> load(Engine& engine);
+  void put(Txn& txn) const;
   bool operator==(const StoreMeta&) const = default;
+};
+
+struct StoreMeta::Loaded {
+  std::optional<StoreMeta> meta;   ///< none: there is no row yet, as in a new store, or it is lost
+  std::string damage;              ///< as CopiedRow's
+  bool has_copies = false;         ///< of its rows
 };
 
 }  // namespace tablestore

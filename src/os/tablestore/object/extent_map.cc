@@ -9,6 +9,7 @@
 #include "common/dout.h"
 #include "include/ceph_assert.h"
 #include "os/tablestore/rows/keys.h"
+#include "os/tablestore/rows/row_codec.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -35,16 +36,6 @@ BlockRange ExtentMap::range_of(const Onode& o, uint32_t index)
   return {first, std::min(first + shard_span_blocks, std::max(first, block_ceil(o.size)))};
 }
 
-int ExtentMap::load(Onode& o, const BlockRange& range) const
-{
-  return load_missing(o, range, BlockRange{});
-}
-
-int ExtentMap::load_to_change(Onode& o, const BlockRange& range, const BlockRange& replaced) const
-{
-  return load_missing(o, range, replaced);
-}
-
 std::vector<uint32_t> ExtentMap::missing(const Onode& o, const BlockRange& range) const
 {
   std::vector<uint32_t> indices;
@@ -56,63 +47,106 @@ std::vector<uint32_t> ExtentMap::missing(const Onode& o, const BlockRange& range
   return indices;
 }
 
-bool ExtentMap::decode(const Onode& o, uint32_t index, const std::optional<std::string>& row,
-                       ExtentShard* shard) const
+int ExtentMap::decode(const Onode& o, uint32_t index, const std::optional<std::string>& row,
+                      ExtentShard* shard) const
 {
   if (!row) {
     derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index
-         << " is missing; repair the object from a replica, or run ceph-tablestore-tool fsck"
+         << " is missing; 'ceph pg repair' brings the object back from a replica"
          << dendl;
-    return false;
+    return -EIO;
   }
   try {
     ceph::buffer::list bl;
     bl.append(*row);
     auto p = bl.cbegin();
     shard->decode(p);
+  } catch (const NewerVersion& e) {
+    derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index << ": "
+         << e.what() << dendl;
+    return -EOPNOTSUPP;
   } catch (const ceph::buffer::error& e) {
     derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index
          << " is damaged: " << e.what()
-         << "; repair the object from a replica, or run ceph-tablestore-tool fsck" << dendl;
-    return false;
+         << "; 'ceph pg repair' brings the object back from a replica" << dendl;
+    return -EIO;
   }
   shard->has_row = true;
-  return true;
+  return 0;
 }
 
-int ExtentMap::load_missing(Onode& o, const BlockRange& range, const BlockRange& replaced) const
+int ExtentMap::read_rows(const Onode& o, const std::vector<uint32_t>& indices, Rows* rows) const
+{
+  std::vector<std::string> keys;
+  for (uint32_t index : indices)
+    keys.push_back(shard_key(o.nid, index));
+  if (auto all = engine.get(Family::object, keys); all.ok()) {
+    *rows = all.take();
+    return 0;
+  }
+  // One by one: what can be read is not lost with what cannot.
+  for (const std::string& key : keys) {
+    std::string row;
+    const auto found = engine.get(Family::object, key, &row);
+    if (!found.ok()) {
+      derr << "cannot read the extent map of " << o.oid << ": " << found.status().what() << dendl;
+      if (found.status().code() != EIO)
+        return -found.status().code();
+      row.clear();
+    }
+    rows->push_back(found.ok() && !*found ? std::nullopt : std::optional(std::move(row)));
+  }
+  return 0;
+}
+
+int ExtentMap::load(Onode& o, const BlockRange& range) const
 {
   std::lock_guard l{o.load_lock};
   const std::vector<uint32_t> indices = missing(o, range);
   if (indices.empty())
     return 0;
-  std::vector<std::string> keys;
-  for (uint32_t index : indices)
-    keys.push_back(shard_key(o.nid, index));
-  const auto rows = engine.get(Family::object, keys);
-  if (!rows.ok()) {
-    derr << "cannot read the extent map of " << o.oid << ": " << rows.status().what() << dendl;
-    return -EIO;
-  }
+  Rows rows;
+  if (int r = read_rows(o, indices, &rows); r < 0)
+    return r;
   int result = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
     ExtentShard shard;
-    if (decode(o, indices[i], (*rows)[i], &shard)) {
+    const int r = decode(o, indices[i], rows[i], &shard);
+    if (r == 0)
       o.shards.emplace(indices[i], std::move(shard));
-    } else if (!replaced.empty() && replaced.contains(range_of(o, indices[i]))) {
-      derr << "extent map of " << o.oid << ": forgets shard " << indices[i]
-           << ", all of it is being replaced; its blocks come back by ceph-tablestore-tool repair"
-           << dendl;
-      shard.extents.clear();
-      shard.dirty = true;
-      shard.has_row = true;
-      o.shards.emplace(indices[i], std::move(shard));
-      o.set_shard_present(indices[i], false);
-    } else {
-      result = -EIO;
-    }
+    else if (result != -EOPNOTSUPP)
+      result = r;
   }
   return result;
+}
+
+uint64_t ExtentMap::missing_blocks(Onode& o, const BlockRange& range) const
+{
+  std::lock_guard l{o.load_lock};
+  uint64_t blocks = 0;
+  for (uint32_t index : missing(o, range))
+    blocks += range_of(o, index).blocks();
+  return blocks;
+}
+
+int ExtentMap::load_to_change(Onode& o, const BlockRange& range,
+                              std::vector<BlockRange>* lost) const
+{
+  if (const int r = load(o, range); r != -EIO)
+    return r;
+  std::lock_guard l{o.load_lock};
+  for (uint32_t index : missing(o, range)) {
+    derr << "extent map of " << o.oid << ": forgets shard " << index
+         << ", which is to be changed; its blocks come back by ceph-objectstore-tool --op repair"
+         << dendl;
+    ExtentShard shard;
+    shard.dirty = true;
+    shard.has_row = true;
+    o.shards.emplace(index, std::move(shard));
+    o.set_shard_present(index, false);
+    lost->push_back(range_of(o, index));
+  }
+  return 0;
 }
 
 ExtentShard* ExtentMap::find(Onode& o, uint32_t index) const

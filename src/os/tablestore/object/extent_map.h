@@ -43,12 +43,17 @@ class ExtentMap {
   ExtentMap(CephContext* cct, Engine& engine);
 
   /// Loads the shards that hold `range`. -EIO, after a log line, where a row is missing or
-  /// damaged.
+  /// damaged; another error where it cannot be read for another reason.
   int load(Onode& o, const BlockRange& range) const;
-  /// The same, before a change that unmaps `replaced`: a damaged shard that lies in it entirely
-  /// is forgotten rather than an error, so that a damaged object can still be replaced and removed.
-  /// Its blocks are lost until fsck finds that nothing owns them.
-  int load_to_change(Onode& o, const BlockRange& range, const BlockRange& replaced) const;
+  /// The same before a change: a shard that is damaged, or cannot be read, is forgotten, so that a
+  /// damaged object can still be changed, replaced and removed. Its blocks are lost until fsck
+  /// finds that nothing owns them. `lost` are the ranges of forgotten shards, up to the object's
+  /// end. Another error than -EIO (-ENOMEM, -EMFILE, -EOPNOTSUPP) is no damage: then nothing is
+  /// forgotten.
+  int load_to_change(Onode& o, const BlockRange& range, std::vector<BlockRange>* lost) const;
+
+  /// Of the object, in shards that hold `range` and are not in memory.
+  uint64_t missing_blocks(Onode& o, const BlockRange& range) const;
 
   /// A run of mapped blocks. Valid for as long as the lock is held.
   struct Piece {
@@ -82,10 +87,13 @@ class ExtentMap {
   static BlockRange range_of(const Onode& o, uint32_t index);
   /// Shards that have a row, but are not in memory. Under load_lock.
   std::vector<uint32_t> missing(const Onode& o, const BlockRange& range) const;
-  /// False where damaged, after a log line.
-  bool decode(const Onode& o, uint32_t index, const std::optional<std::string>& row,
+  /// -EIO where damaged, -EOPNOTSUPP where a newer version has written it, after a log line.
+  int decode(const Onode& o, uint32_t index, const std::optional<std::string>& row,
               ExtentShard* shard) const;
-  int load_missing(Onode& o, const BlockRange& range, const BlockRange& replaced) const;
+  using Rows = std::vector<std::optional<std::string>>;
+  /// The rows of shards. One that the disk or the table has lost is what no shard is, after a log
+  /// line; another error is the result.
+  int read_rows(const Onode& o, const std::vector<uint32_t>& indices, Rows* rows) const;
   ExtentShard* find(Onode& o, uint32_t index) const;
 
   CephContext* const cct;

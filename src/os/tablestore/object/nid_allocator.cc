@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "include/encoding.h"
+#include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/rows/keys.h"
 
 namespace tablestore {
@@ -14,15 +15,29 @@ namespace {
 constexpr uint64_t batch = 1 << 20;
 constexpr std::string_view row_name = "nid_max";
 
+std::optional<uint64_t> decode_bound(std::string_view value)
+{
+  ceph::buffer::list bl;
+  bl.append(value);
+  uint64_t max = 0;
+  try {
+    auto p = bl.cbegin();
+    ceph::decode(max, p);
+  } catch (const ceph::buffer::error&) {
+    return std::nullopt;
+  }
+  if (max % batch != 0 || max > std::numeric_limits<uint64_t>::max() / 2)
+    return std::nullopt;   // no store has such a bound
+  return max;
+}
+
 }  // namespace
 
 class NidAllocator::Raise : public Txn {
  public:
   Raise(NidAllocator& nids, uint64_t max) : nids(nids), max(max)
   {
-    ceph::buffer::list bl;
-    ceph::encode(max, bl);
-    put(Family::super, meta_key(row_name), bl.to_str());
+    NidAllocator::put(*this, max);
     sequencer = &nids;
   }
   void durable() noexcept override
@@ -65,26 +80,25 @@ void NidAllocator::raise_ahead(std::unique_lock<ceph::mutex>& l)
   l.lock();
 }
 
-Result<uint64_t> NidAllocator::load(Engine& engine)
+uint64_t NidAllocator::bound_above(uint64_t nid) { return (nid / batch + 1) * batch; }
+
+void NidAllocator::put(Txn& txn, uint64_t bound)
 {
-  std::string value;
-  auto found = engine.get(Family::super, meta_key(row_name), &value);
-  if (!found.ok())
-    return found.status();
-  if (!*found)
-    return uint64_t(0);
   ceph::buffer::list bl;
-  bl.append(value);
-  uint64_t max = 0;
-  try {
-    auto p = bl.cbegin();
-    ceph::decode(max, p);
-  } catch (const ceph::buffer::error&) {
-    return Status(EIO, "the row nid_max is damaged; run fsck");
-  }
-  if (max % batch != 0 || max > std::numeric_limits<uint64_t>::max() / 2)
-    return Status(EIO, "the row nid_max is damaged: no store has the bound " + std::to_string(max));
-  return max;
+  ceph::encode(bound, bl);
+  CopiedRow::put(txn, meta_key(row_name), bl.to_str());
+}
+
+Result<NidAllocator::Loaded> NidAllocator::load(Engine& engine, bool has_copies)
+{
+  const auto is_sound = [](std::string_view value) { return decode_bound(value).has_value(); };
+  const auto row = CopiedRow::load(engine, meta_key(row_name), has_copies, is_sound);
+  if (!row.ok())
+    return row.status();
+  Loaded loaded{std::nullopt, row->damage};
+  if (row->value)
+    loaded.bound = decode_bound(*row->value);
+  return loaded;
 }
 
 }  // namespace tablestore

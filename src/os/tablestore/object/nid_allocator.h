@@ -2,6 +2,9 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "common/ceph_mutex.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/threads.h"
@@ -10,9 +13,9 @@ namespace tablestore {
 
 /// Numbers of object incarnations, never given out twice, also not after a crash.
 ///
-/// The row 'M' "nid_max" is a bound that no number given out has reached. It is raised ahead of use
-/// in a transaction of its own: were it part of the transaction that uses the number, that of
-/// another sequencer could become durable before it. Thread-safe.
+/// The row 'M' "nid_max" (a CopiedRow) is a bound that no number given out has reached. It is
+/// raised ahead of use in a transaction of its own: were it part of that which uses the number,
+/// that of another sequencer could become durable before it. Thread-safe.
 class NidAllocator {
  public:
   /// The bound as found by mount.
@@ -20,7 +23,15 @@ class NidAllocator {
   /// Waits, once in a million numbers at most, for the bound to become durable.
   uint64_t allocate();
 
-  static Result<uint64_t> load(Engine& engine);
+  struct Loaded {
+    std::optional<uint64_t> bound;   ///< none: there is no row, as in a store without objects, or
+                                     ///< it is lost
+    std::string damage;              ///< as CopiedRow's
+  };
+  static Result<Loaded> load(Engine& engine, bool has_copies);
+  /// A bound above `nid`, and its row.
+  static uint64_t bound_above(uint64_t nid);
+  static void put(Txn& txn, uint64_t bound);
 
  private:
   class Raise;

@@ -44,7 +44,7 @@ int ObjectData::clone_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef
       from_offset % block_bytes != to_offset % block_bytes)
     return copy_range(txn, from, to, from_offset, length, to_offset);
   if (to->inline_data) {
-    if (int r = spill(txn, *to, 0, ceph::buffer::list()); r < 0)
+    if (int r = spill(txn, to, 0, ceph::buffer::list()); r < 0)
       return r;
   }
   const uint64_t whole_start = whole.first * block_bytes;
@@ -70,7 +70,7 @@ int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef&
 {
   if (!from->inline_data) {
     const BlockRange range{block_floor(from_offset), block_ceil(from_offset + length)};
-    if (int r = map.load(*from, range); r < 0)
+    if (int r = load_to_change(txn, *from, range, BlockRange{}); r < 0)
       return r;
     if (map.lookup(*from, range).empty())
       return zero(txn, to, to_offset, length);
@@ -78,12 +78,7 @@ int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef&
   while (length > 0) {
     // Pieces end where blocks of the target end, so that none is written twice.
     const uint64_t piece = std::min(length, copy_bytes_max - to_offset % block_bytes);
-    ceph::buffer::list data;
-    const int r = read(from, from_offset, piece, data, 0);
-    if (r < 0)
-      return r;
-    ceph_assert(data.length() == piece);
-    if (int r = write(txn, to, to_offset, data); r < 0)
+    if (int r = copy_piece(txn, from, to, from_offset, piece, to_offset); r < 0)
       return r;
     from_offset += piece;
     to_offset += piece;
@@ -92,13 +87,32 @@ int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef&
   return 0;
 }
 
+int ObjectData::copy_piece(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to,
+                           uint64_t from_offset, uint64_t length, uint64_t to_offset)
+{
+  ceph::buffer::list data;
+  LostBytes lost, lost_there;
+  if (int r = read_what_is_left(from, from_offset, length, data, &lost); r < 0)
+    return r;
+  ceph_assert(data.length() == length);
+  for (const auto& [offset, bytes] : lost)
+    lost_there.insert(offset - from_offset + to_offset, bytes);
+  return write(txn, to, to_offset, data, lost_there);
+}
+
+int ObjectData::copy_within(ObjectTxn& txn, const OnodeRef& o, uint64_t from_offset,
+                            uint64_t length, uint64_t to_offset)
+{
+  return copy_piece(txn, o, o, from_offset, length, to_offset);
+}
+
 int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
                              uint64_t to_block, uint64_t bytes)
 {
   const BlockRange replaced{to_block, to_block + range.blocks()};
-  if (int r = map.load(from, range); r < 0)
+  if (int r = load_to_change(txn, from, range, BlockRange{}); r < 0)
     return r;
-  if (int r = map.load_to_change(to, replaced, replaced); r < 0)
+  if (int r = load_to_change(txn, to, replaced, replaced); r < 0)
     return r;
   std::vector<std::pair<uint64_t, MappedExtent>> copies;
   const int r = map.for_each(from, range, [&](ExtentShard& shard, MappedExtent& e, uint64_t base) {

@@ -3,14 +3,17 @@
 
 #include "os/tablestore/object/object_data.h"
 
+#include <sstream>
+
 #include "common/debug.h"
 #include "common/dout.h"
 #include "include/ceph_assert.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/io/block_memory.h"
-#include "os/tablestore/rows/keys.h"
 #include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/object/spurious_reads.h"
+#include "os/tablestore/rows/keys.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -19,10 +22,15 @@
 
 namespace tablestore {
 
-ObjectData::ObjectData(CephContext* cct, Engine& engine, ReferenceMaps& references,
-                       DataCache& cache, uint64_t inline_max, unsigned read_threads)
-  : cct(cct), engine(engine), references(references), cache(cache), inline_max(inline_max),
-    map(cct, engine), helpers(read_threads)
+ObjectData::ObjectData(const Parts& parts, uint64_t inline_max, unsigned read_threads)
+  : cct(parts.cct),
+    engine(parts.engine),
+    references(parts.references),
+    cache(parts.cache),
+    spurious_reads(parts.spurious_reads),
+    inline_max(inline_max),
+    map(cct, engine),
+    helpers(read_threads)
 {
 }
 
@@ -57,6 +65,48 @@ uint64_t ObjectData::tail_bytes(Onode& o, const BlockRange& within)
   return map.load(o, last) == 0 && !map.lookup(o, last).empty() ? block_bytes - used : 0;
 }
 
+int ObjectData::load_to_change(ObjectTxn& txn, Onode& o, const BlockRange& range,
+                               const BlockRange& replaced)
+{
+  if (const int r = map.load(o, range); r != -EIO)
+    return r;
+  // Nobody could know before of the blocks that mark what is lost. They are there before anything
+  // is forgotten: who has forgotten, and cannot mark it, has holes, which are zeros to a reader.
+  const uint64_t most_bytes = map.missing_blocks(o, range) * block_bytes;
+  if (const Status s = engine.reserve(most_bytes); !s.ok()) {
+    derr << "no space to mark what " << o.oid << " has lost: " << s.what() << dendl;
+    return s.code() == ENOSPC ? -EIO : -s.code();
+  }
+  txn.reserved_bytes += most_bytes;
+  std::vector<BlockRange> all_forgotten;
+  if (int r = map.load_to_change(o, range, &all_forgotten); r < 0)
+    return r;
+  for (const BlockRange& forgotten : all_forgotten) {
+    const BlockRange before{forgotten.first,
+                            std::max(forgotten.first, std::min(forgotten.end, replaced.first))};
+    const BlockRange after{std::min(forgotten.end, std::max(forgotten.first, replaced.end)),
+                           forgotten.end};
+    for (const BlockRange& lost : replaced.empty() ? std::vector{forgotten}
+                                                   : std::vector{before, after})
+      lose_blocks(txn, o, lost);
+  }
+  return 0;
+}
+
+void ObjectData::lose_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range)
+{
+  if (range.empty())
+    return;
+  const uint64_t bytes = range.blocks() * block_bytes;
+  ceph::buffer::ptr memory(ceph::buffer::create_aligned(bytes, block_bytes));
+  memory.zero();
+  ceph::buffer::list zeros;
+  zeros.push_back(std::move(memory));
+  LostBytes lost;
+  lost.insert(range.first * block_bytes, bytes);
+  replace_blocks(txn, o, range.first, std::move(zeros), lost);
+}
+
 void ObjectData::set_size(ObjectTxn& txn, Onode& o, uint64_t size)
 {
   if (size == o.size)
@@ -88,39 +138,68 @@ void ObjectData::unmap_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range)
   }
 }
 
-int ObjectData::inline_bytes(Onode& o, ceph::buffer::list* out)
+int ObjectData::inline_bytes(Onode& o, ceph::buffer::list* out, bool past_cache)
 {
   std::lock_guard l{o.load_lock};
-  if (o.inline_cache) {
+  if (o.inline_lost) {
+    derr << "the inline data of " << o.oid << " (nid " << o.nid << ") is lost: it could not be "
+         << "read when a part of it was overwritten; repair the object from a replica" << dendl;
+    return -EIO;
+  }
+  // Until a change is applied, no row has it.
+  if (o.inline_cache && (!past_cache || o.transactions_in_flight > 0)) {
     out->append(*o.inline_cache);
     return 0;
   }
-  std::string row;
-  const Result<bool> found = engine.get(Family::data, inline_key(o.nid), &row);
-  if (!found.ok()) {
-    derr << "cannot read the inline data of " << o.oid << ": " << found.status().what() << dendl;
-    return -EIO;
+  std::string row, why, first_why;
+  ReadTries tries = spurious_reads.begin();
+  int r = read_inline_row(o, past_cache, &row, &why);
+  first_why = why;
+  while (r < 0 && tries.again())
+    r = read_inline_row(o, past_cache, &row, &why);
+  if (r < 0) {
+    derr << why << "; repair the object from a replica" << dendl;
+    return r;
   }
-  if (!*found) {
-    derr << "the inline data of " << o.oid << " (nid " << o.nid << ") is missing, expected "
-         << o.size << " bytes; repair the object from a replica" << dendl;
-    return -EIO;
-  }
-  const uint32_t checksum = crc32c(0, row.data(), row.size());
-  if (row.size() != o.size || checksum != o.inline_checksum) {
-    derr << "the inline data of " << o.oid << " (nid " << o.nid << ") is damaged: expected "
-         << o.size << " bytes with crc32c " << o.inline_checksum << ", found " << row.size()
-         << " bytes with crc32c " << checksum << "; repair the object from a replica" << dendl;
-    return -EIO;
-  }
+  if (!first_why.empty())
+    spurious_reads.note(first_why);
   ceph::buffer::list data;
   data.append(ceph::buffer::copy(row.data(), row.size()));
   out->append(data);
-  o.inline_cache = std::move(data);
+  if (!past_cache)
+    o.inline_cache = std::move(data);
   return 0;
 }
 
-void ObjectData::set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data)
+int ObjectData::read_inline_row(const Onode& o, bool past_cache, std::string* row,
+                                std::string* why)
+{
+  int error = EIO;
+  std::ostringstream reason;
+  reason << "the inline data of " << o.oid << " (nid " << o.nid << ") ";
+  const std::string key = inline_key(o.nid);
+  const Result<bool> found = engine.get(Family::data, key, row);
+  if (!found.ok()) {
+    reason << "cannot be read: " << found.status().what();
+    error = found.status().code();
+  } else if (!*found) {
+    reason << "is missing, expected " << o.size << " bytes";
+  } else if (const uint32_t checksum = crc32c(0, row->data(), row->size());
+             row->size() != o.size || checksum != o.inline_checksum) {
+    reason << "is " << (is_lost(o.inline_checksum, checksum) ? "lost" : "damaged")
+           << ": expected " << o.size << " bytes with crc32c " << o.inline_checksum << ", found "
+           << row->size() << " bytes with crc32c " << checksum;
+  } else if (const Status s = past_cache ? engine.check_on_disk(Family::data, key, *row) : Status();
+             !s.ok()) {
+    reason << "is in a cache, but not on the disk any more: " << s.what();
+  } else {
+    return 0;
+  }
+  *why = reason.str();
+  return -error;
+}
+
+void ObjectData::set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data, bool lost)
 {
   const int64_t before = o.inline_data ? o.size : 0;
   stats(txn, o)[PoolStats::inline_bytes] += int64_t(data.length()) - before;
@@ -128,6 +207,7 @@ void ObjectData::set_inline(ObjectTxn& txn, Onode& o, ceph::buffer::list&& data)
   set_size(txn, o, data.length());
   o.inline_data = true;
   o.inline_dirty = true;
+  o.inline_lost = lost;
   o.inline_cache = std::move(data);
 }
 
@@ -137,6 +217,7 @@ void ObjectData::drop_inline(ObjectTxn& txn, Onode& o)
   stats(txn, o)[PoolStats::stored_bytes] -= o.size;
   o.inline_data = false;
   o.inline_dirty = true;
+  o.inline_lost = false;
   o.inline_cache.reset();
 }
 
@@ -158,7 +239,7 @@ void ObjectData::release(ObjectTxn& txn, const Onode& o, const MappedExtent& e)
     // Who else owns the blocks is not known: keeping them is safe, and fsck finds them.
     derr << "blocks of " << o.oid << " in container " << e.physical.container << " at "
          << e.physical.offset_bytes() << "~" << e.physical.length_bytes()
-         << " cannot be freed; ceph-tablestore-tool repair gives them back" << dendl;
+         << " cannot be freed; ceph-objectstore-tool --op repair gives them back" << dendl;
   }
   for (const Extent& extent : freed)
     note_freed(txn, o, extent);
@@ -171,7 +252,8 @@ void ObjectData::write_out(ObjectTxn& txn, const OnodeRef& o)
     if (o->inline_data) {
       ceph::buffer::list& data = *o->inline_cache;
       const std::string_view row(data.length() ? data.c_str() : "", data.length());
-      o->inline_checksum = crc32c(0, row.data(), row.size());
+      const uint32_t checksum = crc32c(0, row.data(), row.size());
+      o->inline_checksum = o->inline_lost ? checksum_of_lost(checksum) : checksum;
       txn.put(Family::data, key, row);
       o->inline_has_row = true;
     } else if (o->inline_has_row) {

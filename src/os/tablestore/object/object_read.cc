@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <sstream>
 
 #include "common/debug.h"
 #include "common/dout.h"
 #include "include/ceph_assert.h"
 #include "include/rados.h"
-#include "os/tablestore/object/data_cache.h"
+#include "include/stringify.h"
 #include "os/tablestore/engine/format/crc32c.h"
+#include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/object_data.h"
+#include "os/tablestore/object/spurious_reads.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -38,6 +41,13 @@ ceph::buffer::list part_of(const ceph::buffer::ptr& memory, uint64_t offset, uin
 int ObjectData::read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::buffer::list& out,
                      uint32_t fadvise_flags)
 {
+  const int r = try_read(o, offset, length, out, fadvise_flags);
+  return r < 0 ? -EIO : r;
+}
+
+int ObjectData::try_read(const OnodeRef& o, uint64_t offset, uint64_t length,
+                         ceph::buffer::list& out, uint32_t fadvise_flags)
+{
   if (offset >= o->size)
     return 0;
   length = std::min(length, o->size - offset);
@@ -47,7 +57,7 @@ int ObjectData::read(const OnodeRef& o, uint64_t offset, uint64_t length, ceph::
   uint64_t skip = 0;
   int r;
   if (o->inline_data) {
-    r = inline_bytes(*o, &all);
+    r = inline_bytes(*o, &all, fadvise_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE);
     skip = offset;
   } else {
     const BlockRange range{block_floor(offset), block_ceil(offset + length)};
@@ -66,13 +76,14 @@ int ObjectData::read_blocks(Onode& o, const BlockRange& range, ceph::buffer::lis
 {
   if (int r = map.load(o, range); r < 0)
     return r;
-  const bool keep = !(fadvise_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED |
-                                       CEPH_OSD_OP_FLAG_FADVISE_NOCACHE));
+  const bool past_cache = fadvise_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE;
+  const bool keep = !past_cache && !(fadvise_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED |
+                                                      CEPH_OSD_OP_FLAG_FADVISE_NOCACHE));
   const std::vector<ExtentMap::Piece> pieces = map.lookup(o, range);
   std::vector<ceph::buffer::list> data(pieces.size());
   std::vector<Missing> missing;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (!cache.get(pieces[i].physical, data[i]))
+    if (past_cache || !cache.get(pieces[i].physical, data[i]))
       missing.push_back(Missing{pieces[i], &data[i]});
   }
   if (int r = read_missing(o, missing, keep); r < 0)
@@ -118,21 +129,36 @@ int ObjectData::read_missing(const Onode& o, std::vector<Missing>& missing, bool
   return result;
 }
 
+/// A read cannot meet blocks that were freed or written anew meanwhile: the collection's lock is
+/// held from the look at the extent map to here, and blocks are freed by who holds it uniquely. So
+/// a bad checksum is damage, of the disk or on the way from it.
 int ObjectData::read_run(const Onode& o, std::span<const Missing> pieces, bool keep)
 {
   Run run = pieces.front().piece.physical;
   run.blocks = pieces.back().piece.physical.end() - run.block;
   ceph::buffer::ptr memory(ceph::buffer::create_aligned(run.length_bytes(), block_bytes));
-  const Status status = engine.read(
-    run, std::span(reinterpret_cast<std::byte*>(memory.c_str()), run.length_bytes()));
-  if (!status.ok()) {
-    derr << "cannot read " << o.oid << " at " << pieces.front().piece.logical_block * block_bytes
-         << " from container " << run.container << " at " << run.offset_bytes() << "~"
-         << run.length_bytes() << ": " << status.what() << dendl;
-    return -EIO;
+  const auto read_again = [&](const std::vector<BadBlocks>& parts) {
+    std::vector<BadBlocks> bad;
+    for (const BadBlocks& part : parts)
+      read_and_verify(o, pieces, run, part.where, memory, &bad);
+    return bad;
+  };
+  ReadTries tries = spurious_reads.begin();
+  std::vector<BadBlocks> bad = read_again({BadBlocks{run}});
+  const std::string first_reason = bad.empty() ? std::string() : bad.front().reason;
+  while (worth_a_retry(bad) && tries.again())
+    bad = read_again(bad);
+  if (!bad.empty()) {
+    int result = -EIO;
+    for (const BadBlocks& b : bad) {
+      derr << b.reason << dendl;
+      if (b.error != EIO)
+        result = -b.error;
+    }
+    return result;
   }
-  if (!verify(o, pieces, memory))
-    return -EIO;
+  if (!first_reason.empty())
+    spurious_reads.note(first_reason);
   uint64_t offset = 0;
   for (const Missing& m : pieces) {
     *m.out = part_of(memory, offset, m.piece.physical.length_bytes());
@@ -143,27 +169,102 @@ int ObjectData::read_run(const Onode& o, std::span<const Missing> pieces, bool k
   return 0;
 }
 
-bool ObjectData::verify(const Onode& o, std::span<const Missing> pieces,
-                        const ceph::buffer::ptr& memory) const
+bool ObjectData::worth_a_retry(const std::vector<BadBlocks>& bad)
 {
-  const iovec all{const_cast<char*>(memory.c_str()), memory.length()};
+  return !bad.empty() &&
+         std::none_of(bad.begin(), bad.end(), [](const BadBlocks& b) { return b.lost; });
+}
+
+void ObjectData::read_and_verify(const Onode& o, std::span<const Missing> pieces, const Run& run,
+                                 const Run& part, ceph::buffer::ptr& memory,
+                                 std::vector<BadBlocks>* bad)
+{
+  char* const bytes = memory.c_str() + uint64_t(part.block - run.block) * block_bytes;
+  const Status status = engine.read(
+    part, std::span(reinterpret_cast<std::byte*>(bytes), part.length_bytes()));
   std::vector<uint32_t> found;
-  found.reserve(memory.length() / block_bytes);
-  crc32c_blocks(std::span(&all, 1), &found);
-  size_t n = 0;
+  if (status.ok()) {
+    const iovec all{bytes, part.length_bytes()};
+    found.reserve(part.blocks);
+    crc32c_blocks(std::span(&all, 1), &found);
+  }
   for (const auto& [piece, out] : pieces) {
-    for (uint32_t i = 0; i < piece.physical.blocks; ++i, ++n) {
-      if (found[n] == piece.checksums[i])
-        continue;
-      derr << "bad checksum of " << o.oid << " at " << (piece.logical_block + i) * block_bytes
-           << " (container " << piece.physical.container << " at "
-           << piece.physical.offset_bytes() + i * block_bytes << "): expected crc32c 0x"
-           << std::hex << piece.checksums[i] << ", found 0x" << found[n] << std::dec
-           << "; the object is repaired from a replica by scrub or recovery" << dendl;
-      return false;
+    const uint32_t first = std::max(part.block, piece.physical.block);
+    const uint32_t end = std::min(part.end(), piece.physical.end());
+    if (first >= end)
+      continue;
+    if (!status.ok()) {
+      const Run where{part.container, first, end - first};
+      bad->push_back(BadBlocks{where, "cannot read " + place(o, piece, where) + ": " +
+                                        status.what(), status.code()});
+      continue;
+    }
+    for (uint32_t block = first; block < end; ++block) {
+      const uint32_t expected = piece.checksums[block - piece.physical.block];
+      const uint32_t is = found[block - part.block];
+      if (is != expected)
+        bad->push_back(bad_checksum(o, piece, block, expected, is));
     }
   }
-  return true;
+}
+
+std::string ObjectData::place(const Onode& o, const ExtentMap::Piece& piece, const Run& where)
+{
+  const uint64_t offset =
+    (piece.logical_block + (where.block - piece.physical.block)) * block_bytes;
+  return stringify(o.oid) + " at " + std::to_string(offset) + " (container " +
+         std::to_string(where.container) + " at " + std::to_string(where.offset_bytes()) + "~" +
+         std::to_string(where.length_bytes()) + ")";
+}
+
+ObjectData::BadBlocks ObjectData::bad_checksum(const Onode& o, const ExtentMap::Piece& piece,
+                                               uint32_t block, uint32_t expected, uint32_t found)
+{
+  const Run where{piece.physical.container, block, 1};
+  std::ostringstream reason;
+  if (is_lost(expected, found)) {
+    reason << place(o, piece, where) << " is lost: it could not be read when a part of it was "
+           << "overwritten or copied";
+  } else {
+    reason << "bad checksum of " << place(o, piece, where) << ": expected crc32c 0x" << std::hex
+           << expected << ", found 0x" << found;
+  }
+  reason << "; the object is repaired from a replica by scrub or recovery";
+  return BadBlocks{where, reason.str(), EIO, is_lost(expected, found)};
+}
+
+int ObjectData::read_what_is_left(const OnodeRef& o, uint64_t offset, uint64_t length,
+                                  ceph::buffer::list& out, LostBytes* lost)
+{
+  constexpr uint32_t flags = CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
+  ceph::buffer::list all;
+  if (const int r = try_read(o, offset, length, all, flags); r != -EIO) {
+    out.claim_append(all);
+    return std::min(r, 0);
+  }
+  const uint64_t end = std::min(offset + length, o->size);
+  // All of inline data has one checksum.
+  const auto piece_end_of = [&](uint64_t at) {
+    return o->inline_data ? end : std::min(end, (block_floor(at) + 1) * block_bytes);
+  };
+  // A read that fails may take long, and writers wait for it: none is made twice.
+  const bool was_one_piece = piece_end_of(offset) == end;
+  while (offset < end) {
+    const uint64_t piece_end = piece_end_of(offset);
+    ceph::buffer::list piece;
+    const int r =
+      was_one_piece ? -EIO : try_read(o, offset, piece_end - offset, piece, flags);
+    if (r >= 0) {
+      out.claim_append(piece);
+    } else if (r == -EIO) {
+      out.append_zero(piece_end - offset);
+      lost->insert(offset, piece_end - offset);
+    } else {
+      return r;
+    }
+    offset = piece_end;
+  }
+  return 0;
 }
 
 int ObjectData::fiemap(const OnodeRef& o, uint64_t offset, uint64_t length,

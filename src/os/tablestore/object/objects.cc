@@ -7,8 +7,10 @@
 #include "common/perf_counters.h"
 #include "include/random.h"
 #include "os/tablestore/home/perf.h"
+#include "os/tablestore/object/onode_contents.h"
 #include "os/tablestore/object/onode_dump.h"
 #include "os/tablestore/rows/keys.h"
+#include "os/tablestore/rows/row_codec.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -19,33 +21,70 @@ namespace tablestore {
 
 // ---- onodes
 
-int Objects::load(const Collection& c, const ghobject_t& oid, OnodeRef* out)
+int Objects::from_row(const Collection& c, const ghobject_t& oid, OnodeRef* out)
 {
-  if ((*out = parts.onodes.get(oid)))
-    return 0;
   const auto started_at = ceph::mono_clock::now();
-  std::string key = onode_key(oid);
-  std::string value;
-  auto found = parts.engine.get(Family::object, key, &value);
-  if (!found.ok()) {
-    derr << __func__ << " " << c.cid << " " << oid << ": " << found.status().what() << dendl;
-    return -EIO;
-  }
   auto o = std::make_shared<Onode>();
   o->oid = oid;
-  o->key = std::move(key);
-  if (*found) {
+  o->key = onode_key(oid);
+  std::string value;
+  const Result<bool> found = parts.erased.has(o->key)
+      ? Result<bool>(false)
+      : parts.engine.get(Family::object, o->key, &value);
+  if (!found.ok()) {
+    derr << c.cid << " " << oid << ": its row cannot be read: " << found.status().what() << dendl;
+    if (found.status().code() != EIO)
+      return -found.status().code();
+    lose_contents(*o);
+  } else if (*found) {
     try {
       o->decode(value);
       o->exists = true;
+    } catch (const NewerVersion& e) {
+      derr << c.cid << " " << oid << ": its row: " << e.what() << dendl;
+      return -EOPNOTSUPP;
     } catch (const ceph::buffer::error& e) {
-      derr << __func__ << " " << c.cid << " " << oid << ": its row of " << value.size()
-           << " bytes is damaged (" << e.what() << "); run fsck" << dendl;
-      return -EIO;
+      derr << c.cid << " " << oid << ": its row of " << value.size() << " bytes is damaged: "
+           << e.what() << dendl;
+      lose_contents(*o);
     }
+  } else if (parts.lost_names.hides(o->key)) {
+    dout(1) << c.cid << " " << oid << " may have been there before a repair" << dendl;
+    lose_contents(*o);
+    o->unknown = true;
   }
-  *out = parts.onodes.add(std::move(o));
+  // The disk may give a row the next time.
+  if (o->lost && !o->unknown)
+    parts.damaged.add(oid);
+  else
+    parts.damaged.forget(oid);
   parts.logger.tinc(l_tablestore_onode_load_lat, ceph::mono_clock::now() - started_at);
+  *out = std::move(o);
+  return 0;
+}
+
+namespace {
+
+/// A transaction has met its row when that could not be read, and has not changed it since: the
+/// disk may give its row now.
+bool is_in_doubt(const Onode& o)
+{
+  return o.lost && !o.dirty && o.transactions_in_flight == 0;
+}
+
+}  // namespace
+
+int Objects::load(const Collection& c, const ghobject_t& oid, OnodeRef* out)
+{
+  *out = parts.onodes.get(oid);
+  if (*out && !is_in_doubt(**out))
+    return 0;
+  if (*out)
+    parts.onodes.forget(*out);
+  OnodeRef o;
+  if (int r = from_row(c, oid, &o); r < 0)
+    return r;
+  *out = parts.onodes.add(o);
   return 0;
 }
 
@@ -58,13 +97,30 @@ int Objects::find(const Collection& c, const ghobject_t& oid, OnodeRef* out)
          << " bits" << dendl;
     return -ENOENT;
   }
-  if (parts.injected.metadata_error(oid)) {
-    derr << __func__ << " " << c.cid << " " << oid << " injected EIO" << dendl;
+  *out = parts.onodes.get(oid);
+  if (!*out || is_in_doubt(**out)) {
+    const bool is_cached = bool(*out);
+    OnodeRef o;
+    // Whatever the reason: an OSD takes no other error for that of an object that is there.
+    if (from_row(c, oid, &o) < 0)
+      return -EIO;
+    // One that is lost is not kept: the disk may give its row the next time. One in its place is
+    // put there by who changes it.
+    *out = o->lost || is_cached ? o : parts.onodes.add(o);
+  }
+  if ((*out)->lost) {
+    dout(1) << __func__ << " " << c.cid << " " << oid << " is damaged" << dendl;
     return -EIO;
   }
-  if (int r = load(c, oid, out); r < 0)
-    return r;
   return (*out)->exists ? 0 : -ENOENT;
+}
+
+int Objects::injected_error(const ObjectInUse& object) const
+{
+  if (!parts.injected.metadata_error(object.o->oid))
+    return 0;
+  derr << object.c.cid << " " << object.o->oid << " injected EIO" << dendl;
+  return -EIO;
 }
 
 ObjectInUse Objects::use(Collection& c, const ghobject_t& oid)
@@ -72,6 +128,16 @@ ObjectInUse Objects::use(Collection& c, const ghobject_t& oid)
   ObjectInUse object{c, std::shared_lock{c.lock}};
   object.r = find(c, oid, &object.o);
   return object;
+}
+
+// "Yes" where it cannot be read. The OSD asks at its start only, for objects of the meta collection
+// that it makes where they are not there (SnapMapper's, that of purged snapshots) and for the pool
+// that a placement group belonged to: a "no" would replace the index of all clones with an empty
+// one. ceph-objectstore-tool asks before it replaces an OSD map.
+bool Objects::exists(Collection& c, const ghobject_t& oid)
+{
+  const int r = use(c, oid).r;
+  return r == 0 || r == -EIO;
 }
 
 int Objects::stat(Collection& c, const ghobject_t& oid, struct stat* st)
@@ -85,7 +151,7 @@ int Objects::stat(Collection& c, const ghobject_t& oid, struct stat* st)
   st->st_blksize = block_bytes;
   st->st_blocks = (size + block_bytes - 1) / block_bytes;
   st->st_nlink = 1;
-  return 0;
+  return injected_error(object);
 }
 
 // ---- data
@@ -179,7 +245,7 @@ int Objects::get_attr(Collection& c, const ghobject_t& oid, const char* name,
   if (p == object.o->attrs.end())
     return -ENODATA;
   value = p->second;
-  return 0;
+  return injected_error(object);
 }
 
 int Objects::get_attrs(Collection& c, const ghobject_t& oid,
@@ -189,7 +255,7 @@ int Objects::get_attrs(Collection& c, const ghobject_t& oid,
   if (object.r < 0)
     return object.r;
   out = object.o->attrs;
-  return 0;
+  return injected_error(object);
 }
 
 int Objects::dump(Collection& c, const ghobject_t& oid, const std::string& section,

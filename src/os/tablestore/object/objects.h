@@ -11,8 +11,11 @@
 #include "include/common_fwd.h"
 #include "include/interval_set.h"
 #include "os/tablestore/collection/collection.h"
+#include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/home/options.h"
+#include "os/tablestore/object/damaged_objects.h"
+#include "os/tablestore/object/erased_rows.h"
 #include "os/tablestore/object/error_injection.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/onode_cache.h"
@@ -37,20 +40,26 @@ class Objects {
     OnodeCache& onodes;
     ObjectData& data;
     const ErrorInjection& injected;
+    DamagedObjects& damaged;
+    ErasedRows& erased;
+    const LostNames& lost_names;
     const StoreOptions& options;
     ceph::common::PerfCounters& logger;
   };
   explicit Objects(const Parts& parts) : parts(parts), cct(parts.cct) {}
 
-  /// The onode of `oid`, loaded where it is not in memory. 0 and an onode that may not exist, or
-  /// -EIO. The caller holds the collection's lock.
+  /// The onode of `oid`, to change it: loaded where it is not in memory. It may not exist, and it
+  /// may be lost. An error where its row cannot be read, and that is no damage (-EMFILE, -ENOMEM;
+  /// -EOPNOTSUPP where a newer version has written it).
+  /// The caller holds the collection's lock, unique.
   int load(const Collection& c, const ghobject_t& oid, OnodeRef* out);
-  /// The same for an object that must exist in the collection: else -ENOENT.
+  /// The same, to read an object that must exist in the collection: else -ENOENT; -EIO where it is
+  /// lost, or its row cannot be read. The caller holds the collection's lock.
   int find(const Collection& c, const ghobject_t& oid, OnodeRef* out);
   ObjectInUse use(Collection& c, const ghobject_t& oid);
 
   // As the functions of ObjectStore with these names.
-  bool exists(Collection& c, const ghobject_t& oid) { return use(c, oid).r == 0; }
+  bool exists(Collection& c, const ghobject_t& oid);
   int stat(Collection& c, const ghobject_t& oid, struct stat* st);
   int read(Collection& c, const ghobject_t& oid, uint64_t offset, size_t len,
            ceph::buffer::list& bl, uint32_t op_flags);
@@ -64,8 +73,12 @@ class Objects {
   int dump(Collection& c, const ghobject_t& oid, const std::string& section, ceph::Formatter* f);
 
  private:
+  /// As its row says: lost where that is damaged, or may have been given up by a repair.
+  int from_row(const Collection& c, const ghobject_t& oid, OnodeRef* out);
   int read_part(const ObjectInUse& object, uint64_t offset, uint64_t length,
                 ceph::buffer::list& bl, uint32_t op_flags);
+  /// -EIO where a metadata error was injected.
+  int injected_error(const ObjectInUse& object) const;
 
   const Parts parts;
   CephContext* const cct;

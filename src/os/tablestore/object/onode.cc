@@ -13,13 +13,16 @@ namespace tablestore {
 
 namespace {
 
-constexpr uint8_t shard_version = 1;
+constexpr uint8_t shard_version = newest_shard_version;
 constexpr uint8_t shard_compat = 1;
 constexpr uint8_t onode_version = 1;
 constexpr uint8_t onode_compat = 1;
+/// Of the row of a lost object, which older programs must not take for an empty one.
+constexpr uint8_t lost_onode_version = newest_onode_version;
 
 constexpr uint8_t flag_inline_data = 1;
 constexpr uint8_t flag_has_omap = 2;
+constexpr uint8_t flag_lost = 4;
 
 constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
 /// What no object has is damage; it also keeps a damaged count from taking all memory.
@@ -184,7 +187,8 @@ std::string ObjectContents::encode() const
   ValueWriter out;
   out.varint(nid);
   out.varint(size);
-  out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0));
+  out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0) |
+         (lost ? flag_lost : 0));
   if (inline_data)
     out.u32(inline_checksum);
   out.signed_varint(omap_pool);
@@ -201,18 +205,20 @@ std::string ObjectContents::encode() const
   }
   if (embeds_shard() && has_shard(0))
     encode_extents(shards.at(0).extents, out);
-  return out.finish(onode_version, onode_compat);
+  return lost ? out.finish(lost_onode_version, lost_onode_version)
+              : out.finish(onode_version, onode_compat);
 }
 
 void ObjectContents::decode(std::string_view row)
 {
   const ceph::buffer::ptr kept = ceph::buffer::copy(row.data(), row.size());
-  ValueReader in(onode_version, view_of(kept));
+  ValueReader in(newest_onode_version, view_of(kept));
   nid = in.varint();
   size = in.varint_up_to(object_bytes_max);
   const uint8_t flags = in.u8();
   inline_data = flags & flag_inline_data;
   has_omap = flags & flag_has_omap;
+  lost = flags & flag_lost;
   inline_checksum = inline_data ? in.u32() : 0;
   omap_pool = in.signed_varint();
   alloc_hint_flags = in.varint_up_to(u32_max);

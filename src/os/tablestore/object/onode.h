@@ -26,6 +26,10 @@ inline constexpr uint32_t shard_span_blocks = shard_span_bytes / block_bytes;
 /// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
 inline constexpr uint64_t object_bytes_max = 0xffffffff;
 
+/// Rows that this program reads: older ones too, newer ones not (NewerVersion).
+inline constexpr uint8_t newest_onode_version = 2;
+inline constexpr uint8_t newest_shard_version = 1;
+
 /// Where a run of an object's blocks lives. Never crosses a shard, nor a container slot, and is
 /// never made of two writes: a read finds all of it in one write in flight, or all of it on the
 /// disk.
@@ -65,6 +69,12 @@ struct ExtentShard {
 /// another by a rename, and goes by a remove.
 struct ObjectContents {
   bool exists = false;
+  /// It exists, and what it is cannot be known: its row is damaged, or a change of it was dropped
+  /// because it was. It reads as -EIO, and stays so until it is removed or made anew. It has no
+  /// other rows, but for one that is the OSD's own (is_osds_own) and has holes.
+  bool lost = false;
+  /// It is lost, and has no row (see LostNames): it is in no statistics. In memory only.
+  bool unknown = false;
 
   // ---- in the row
   uint64_t nid = 0;
@@ -88,6 +98,8 @@ struct ObjectContents {
   /// The inline data, when known; always while uncommitted.
   std::optional<ceph::buffer::list> inline_cache;
   bool inline_dirty = false;
+  /// Some bytes of `inline_cache` are not known, and reads are -EIO: see checksum_of_lost().
+  bool inline_lost = false;
   bool inline_has_row = false;   ///< the table has, or is about to get, a row of inline data
   TxnMark last_omap_change;      ///< omap reads wait for it: they read the table
 

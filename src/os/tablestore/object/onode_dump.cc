@@ -24,6 +24,7 @@ void dump_extent(const MappedExtent& e, uint64_t shard_start, ceph::Formatter* f
 void dump(const Onode& onode, ceph::Formatter* f)
 {
   f->dump_string("oid", stringify(onode.oid));
+  f->dump_bool("lost", onode.lost);
   f->dump_unsigned("nid", onode.nid);
   f->dump_unsigned("size", onode.size);
   f->dump_bool("inline_data", onode.inline_data);

@@ -22,7 +22,7 @@ namespace tablestore {
 
 namespace {
 
-constexpr uint8_t reference_map_version = 1;
+constexpr uint8_t reference_map_version = newest_reference_map_version;
 constexpr uint8_t reference_map_compat = 1;
 constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
 constexpr size_t trim_at_least = 4096;
@@ -203,14 +203,14 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
   }
   if (!*found) {
     derr << "the row of the reference map at container " << container << " block " << first_block
-         << " is missing, run ceph-tablestore-tool fsck" << dendl;
+         << " is missing, run ceph-objectstore-tool --op repair" << dendl;
     return nullptr;
   }
   try {
     map->decode(row);
   } catch (const ceph::buffer::error& e) {
     derr << "the row of the reference map at container " << container << " block " << first_block
-         << " is damaged, run ceph-tablestore-tool fsck: " << e.what() << dendl;
+         << " is damaged, run ceph-objectstore-tool --op repair: " << e.what() << dendl;
     return nullptr;
   }
   map->used = true;
@@ -239,7 +239,7 @@ int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
   if (!map->add_reference(part.block, part.blocks)) {
     derr << "the reference map at container " << map->container << " block " << map->first_block
          << " does not hold blocks " << part.block << "~" << part.blocks
-         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+         << " that an object refers to, run ceph-objectstore-tool --op repair" << dendl;
     return -EIO;
   }
   return 0;
@@ -255,7 +255,7 @@ int ReferenceMaps::release(ObjectTxn& txn, const MappedExtent& e, std::vector<Ex
   if (!map->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
     derr << "the reference map at container " << map->container << " block " << map->first_block
          << " does not hold blocks " << e.physical.block << "~" << e.physical.blocks
-         << " that an object refers to, run ceph-tablestore-tool fsck" << dendl;
+         << " that an object refers to, run ceph-objectstore-tool --op repair" << dendl;
     return -EIO;
   }
   for (const Extent& extent : lost) {

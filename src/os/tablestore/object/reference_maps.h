@@ -16,6 +16,9 @@
 
 namespace tablestore {
 
+/// Rows that this program reads: see newest_onode_version.
+inline constexpr uint8_t newest_reference_map_version = 1;
+
 /// How many extents of objects refer to each run of what was one extent when it was first shared:
 /// the row 'R' of Family::super. Runs that nothing refers to are not in the map (they are free);
 /// when the map is empty the row goes.

@@ -104,19 +104,18 @@ Status OmapWriter::clone(const OnodeRef& from, const OnodeRef& to)
   if (!from->has_omap)
     return {};
   change(to);
+  // First: what is copied before an error belongs to `to`, and goes with it.
+  set_has_omap(to);
   from->last_omap_change.wait_applied();
   const std::string from_prefix = prefix_of(from);
   std::string to_key = prefix_of(to);
   const size_t prefix_bytes = to_key.size();
   const auto [first, last] = omap_range(from_prefix);
-  const Status s = engine.visit(txn, Family::omap, first, last,
-                                [&](std::string_view key, std::string_view value) {
+  return engine.visit(txn, Family::omap, first, last,
+                      [&](std::string_view key, std::string_view value) {
     to_key.replace(prefix_bytes, std::string::npos, key.substr(from_prefix.size()));
     txn.put(Family::omap, to_key, value);
   });
-  if (s.ok())
-    set_has_omap(to);
-  return s;
 }
 
 void OmapWriter::moved(const OnodeRef& to)

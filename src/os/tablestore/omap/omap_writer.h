@@ -29,7 +29,8 @@ class OmapWriter {
   void set_header(const OnodeRef& o, ceph::buffer::list& header);
   /// Keys and header.
   void clear(const OnodeRef& o);
-  /// `to` has no omap. EIO where the source's rows cannot be read.
+  /// `to` has no omap. EIO where the source's rows cannot be read: then `to` has a part of them,
+  /// which clear() takes away.
   Status clone(const OnodeRef& from, const OnodeRef& to);
   /// `to` took over the rows of another object (rename).
   void moved(const OnodeRef& to);

@@ -6,8 +6,10 @@
 #include "common/cmdparse.h"
 #include "common/debug.h"
 #include "os/tablestore/collection/collections.h"
+#include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/operate/statistics.h"
+#include "os/tablestore/space/pool_stats.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -17,11 +19,13 @@
 namespace tablestore {
 
 AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& collections,
-                             Objects& objects, Statistics& statistics)
+                             Objects& objects, LostNames& lost_names,
+                             Statistics& statistics)
   : cct(cct),
     engine(engine),
     collections(collections),
     objects(objects),
+    lost_names(lost_names),
     statistics(statistics)
 {
   AdminSocket* socket = cct->get_admin_socket();
@@ -36,6 +40,13 @@ AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& coll
   }
   socket->register_command("tablestore checkpoint", this,
                            "flush the table and recycle the log before it");
+  socket->register_command("tablestore settle log loss", this,
+                           "after all placement groups of this OSD were scrubbed deeply: the "
+                           "accepted loss of a part of the log is raised no longer");
+  socket->register_command("tablestore settle lost objects", this,
+                           "after all placement groups of this OSD were scrubbed deeply and "
+                           "repaired: what a repair of the store had to give up, and nobody has "
+                           "brought back, is gone");
   socket->register_command("tablestore onode name=object_name,type=CephString,req=true", this,
                            "print an object's onode and extents");
 }
@@ -59,6 +70,14 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
     errss << s.what();
     return -s.code();
   }
+  if (command == "tablestore settle log loss") {
+    engine.settle_log_loss();
+    return 0;
+  }
+  if (command == "tablestore settle lost objects") {
+    lost_names.settle();
+    return 0;
+  }
   if (command == "tablestore onode") {
     std::string name;
     ceph::common::cmd_getval(cmdmap, "object_name", name);
@@ -76,17 +95,31 @@ int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
     errss << "not the name of an object: " << name;
     return -EINVAL;
   }
+  const CollectionRef c = collection_of(oid);
+  const int r = c ? objects.dump(*c, oid, "onode", f) : -ENOENT;
+  if (r == -EIO)
+    errss << "rows of the object are damaged: 'ceph pg repair' brings it back from another OSD";
+  else if (r < 0)
+    errss << "no such object";
+  return r;
+}
+
+CollectionRef AdminCommands::collection_of(const ghobject_t& oid) const
+{
+  // The meta collection contains all that no placement group does: its lock is not that of theirs.
+  CollectionRef meta;
   for (const CollectionRef& c : collections.all()) {
-    {
-      std::shared_lock l{c->lock};
-      if (!c->contains(oid))
-        continue;
-    }
-    if (objects.dump(*c, oid, "onode", f) == 0)
-      return 0;
+    spg_t pgid;
+    if (c->cid.is_meta())
+      meta = c;
+    if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
+        pgid.shard != oid.shard_id)
+      continue;
+    std::shared_lock l{c->lock};
+    if (c->contains(oid))
+      return c;
   }
-  errss << "no such object";
-  return -ENOENT;
+  return meta;
 }
 
 }  // namespace tablestore

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "common/admin_socket.h"
+#include "os/tablestore/collection/collection.h"
 
 namespace tablestore {
 
 class Collections;
 class Engine;
+class LostNames;
 class Objects;
 class Statistics;
 
@@ -17,19 +19,22 @@ class Statistics;
 class AdminCommands : public AdminSocketHook {
  public:
   AdminCommands(CephContext* cct, Engine& engine, Collections& collections, Objects& objects,
-                Statistics& statistics);
+                LostNames& lost_names, Statistics& statistics);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& cmdmap, const ceph::buffer::list& inbl,
            ceph::Formatter* f, std::ostream& errss, ceph::buffer::list& out) override;
 
  private:
+  /// Whose lock guards the object; null where it can be in none.
+  CollectionRef collection_of(const ghobject_t& oid) const;
   int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
 
   CephContext* const cct;
   Engine& engine;
   Collections& collections;
   Objects& objects;
+  LostNames& lost_names;
   Statistics& statistics;
 };
 

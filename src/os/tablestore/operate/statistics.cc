@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-#include "os/tablestore/home/device_info.h"
+#include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/home/perf.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/onode_cache.h"
@@ -37,8 +37,10 @@ void Statistics::statfs(store_statfs_t* buf, osd_alert_list_t* alerts)
     alerts->emplace("TABLESTORE_NO_SPACE",
                     "only the reserve of " + std::to_string(reserve) + " bytes is left");
   }
-  if (alerts && parts.has_fast_commits)
-    alerts->emplace("TABLESTORE_FAST_COMMIT", fast_commit_warning(parts.path));
+  if (!alerts)
+    return;
+  for (const auto& [name, line] : parts.troubles.all())
+    alerts->emplace("TABLESTORE_" + name, line);
 }
 
 void Statistics::pool_statfs(int64_t pool, store_statfs_t* buf)

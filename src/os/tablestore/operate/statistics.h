@@ -3,7 +3,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 #include "common/Formatter.h"
 #include "common/ceph_mutex.h"
@@ -17,6 +16,7 @@ class DataCache;
 class OnodeCache;
 class PoolTotals;
 class SpaceGate;
+class Troubles;
 
 /// What the OSD and its operator are told of the store: space, alerts, counters. Thread-safe.
 class Statistics {
@@ -28,8 +28,7 @@ class Statistics {
     const PoolTotals& pools;
     const SpaceGate& gate;
     ceph::common::PerfCounters& logger;
-    std::string path;
-    bool has_fast_commits;   ///< DeviceInfo::fast_commits()
+    const Troubles& troubles;
   };
   explicit Statistics(Parts parts) : parts(std::move(parts)) {}
 

@@ -11,10 +11,14 @@ namespace {
 
 constexpr char onode_type = 'o';
 constexpr char shard_type = 'x';
+constexpr char copy_type = 'c';
 constexpr char collection_type = 'C';
 constexpr char meta_type = 'M';
 constexpr char pool_type = 'P';
 constexpr char reference_map_type = 'R';
+constexpr char lost_names_type = 'L';
+constexpr char known_name_type = 'K';
+constexpr char own_onode_type = 'O';
 constexpr char omap_header_type = 'h';
 constexpr char omap_key_type = 'k';
 
@@ -446,6 +450,51 @@ bool decode_reference_map_key(std::string_view key, uint32_t* container, uint32_
 std::pair<std::string, std::string> reference_maps_range()
 {
   return all_of_type(reference_map_type);
+}
+
+std::string copy_key(std::string_view key)
+{
+  return std::string(1, copy_type).append(key);
+}
+
+std::pair<std::string, std::string> all_copies_range()
+{
+  return all_of_type(copy_type);
+}
+
+std::string lost_names_key(std::string_view onode_key)
+{
+  return std::string(1, lost_names_type).append(onode_key);
+}
+
+std::string known_name_key(std::string_view onode_key)
+{
+  return std::string(1, known_name_type).append(onode_key);
+}
+
+std::string own_onode_key(std::string_view onode_key)
+{
+  return std::string(1, own_onode_type).append(onode_key);
+}
+
+std::pair<std::string, std::string> lost_names_range()
+{
+  return all_of_type(lost_names_type);
+}
+
+std::pair<std::string, std::string> known_names_range()
+{
+  return all_of_type(known_name_type);
+}
+
+std::pair<std::string, std::string> own_onodes_range()
+{
+  return all_of_type(own_onode_type);
+}
+
+std::string_view named_in(std::string_view row_key)
+{
+  return row_key.substr(1);
 }
 
 }  // namespace tablestore

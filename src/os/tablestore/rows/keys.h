@@ -13,7 +13,8 @@
 /// The keys of the store's rows. Keys order as unsigned bytes; integers in them are big endian.
 ///
 ///   Family::super   'C' collection name | 'P' pool | 'R' container first_block | 'M' name
-///   Family::object  'o' object | 'x' nid shard
+///                   'L', 'K', 'O' key of an object
+///   Family::object  'o' object | 'x' nid shard | 'c' key of a row of Family::super
 ///   Family::data    nid
 ///   Family::omap    pool nid 'h' | pool nid 'k' user key
 ///
@@ -78,5 +79,19 @@ std::string meta_key(std::string_view name);
 std::string reference_map_key(uint32_t container, uint32_t first_block);
 bool decode_reference_map_key(std::string_view key, uint32_t* container, uint32_t* first_block);
 std::pair<std::string, std::string> reference_maps_range();
+/// Of names from the key of an object on that nobody knows; of a known one among them; of the
+/// second row of an object of the OSD's own.
+std::string lost_names_key(std::string_view onode_key);
+std::string known_name_key(std::string_view onode_key);
+std::string own_onode_key(std::string_view onode_key);
+std::pair<std::string, std::string> lost_names_range();
+std::pair<std::string, std::string> known_names_range();
+std::pair<std::string, std::string> own_onodes_range();
+/// The key of the object in one of these; a view into `row_key`.
+std::string_view named_in(std::string_view row_key);
+
+/// Of the copy, in Family::object, of a row of Family::super. They order as those do.
+std::string copy_key(std::string_view key);
+std::pair<std::string, std::string> all_copies_range();
 
 }  // namespace tablestore

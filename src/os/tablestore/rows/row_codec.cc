@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "common/error_code.h"
 #include "include/byteorder.h"
 #include "os/tablestore/engine/format/crc32c.h"
 
@@ -74,6 +73,18 @@ std::string ValueWriter::finish(uint8_t version, uint8_t compat)
   return std::move(body);
 }
 
+bool is_of_newer_version(uint8_t version_known, std::string_view row)
+{
+  // Version, compat, length, body: what is no frame is damage.
+  ceph_le32 length;
+  constexpr size_t head_bytes = 2 + sizeof(length);
+  if (row.size() < head_bytes)
+    return false;
+  std::memcpy(&length, row.data() + 2, sizeof(length));
+  const auto version = static_cast<uint8_t>(row[0]), compat = static_cast<uint8_t>(row[1]);
+  return compat > version_known && version >= compat && length == row.size() - head_bytes;
+}
+
 ValueReader::ValueReader(uint8_t version_known, std::string_view row) : rest(row)
 {
   version_found = u8();
@@ -87,7 +98,7 @@ ValueReader::ValueReader(uint8_t version_known, std::string_view row) : rest(row
   }
   // After the checksum: a damaged version is damage, not a newer store.
   if (compat > version_known) {
-    throw_malformed("row was written by a newer version");
+    throw NewerVersion();
   }
   frame_length = head_length + body_length + checksum_bytes;
   rest = body;

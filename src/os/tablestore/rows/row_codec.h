@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/error_code.h"
 #include "include/buffer.h"
 
 namespace tablestore {
@@ -35,8 +36,22 @@ class ValueWriter {
   std::string body;   ///< after room for what comes before it in the frame
 };
 
+/// A sound row, of a version that this program does not know: no damage, and nothing to be mended
+/// or replaced by it.
+struct NewerVersion : ceph::buffer::malformed_input {
+  NewerVersion()
+    : malformed_input("it was written by a newer version of Ceph: nothing of it is changed here, "
+                      "use that version")
+  {
+  }
+};
+
+/// Of rows that Ceph's ENCODE_START frames, which have no checksum: whether it is such a one.
+bool is_of_newer_version(uint8_t version_known, std::string_view row);
+
 /// Reads a frame that ValueWriter made. Everything throws ceph::buffer::malformed_input where the
-/// bytes are not such, be they too short, damaged, or of a version that is too new.
+/// bytes are not such, be they too short or damaged; NewerVersion where they are of a version that
+/// is too new.
 class ValueReader {
  public:
   /// Takes the frame at the front of `row`.
@@ -49,6 +64,7 @@ class ValueReader {
   uint32_t u32();
   /// A view into the row.
   std::string_view bytes(uint64_t length);
+  std::string_view rest_of_body() { return bytes(rest.size()); }
   uint8_t version() const { return version_found; }
   /// What the frame took of the row.
   size_t frame_bytes() const { return frame_length; }

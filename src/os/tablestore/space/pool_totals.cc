@@ -33,20 +33,77 @@ bool PoolTotals::decode(std::string_view value, PoolStats* stats)
   return true;
 }
 
+std::string PoolTotals::uncounted_key() { return meta_key("pools_uncounted"); }
+
 Status PoolTotals::load(Engine& engine)
 {
   std::lock_guard l{mutex};
   totals.clear();
+  damaged_keys.clear();
+  unreadable = false;
+  Status s = load_rows(engine, AtDamage::fail);
+  if (s.code() == EIO) {
+    totals.clear();
+    damaged_keys.clear();
+    unreadable = true;
+    s = load_rows(engine, AtDamage::step_over);
+  }
+  if (!s.ok())
+    return s;
+  std::string value;
+  const auto noted = engine.get(Family::super, uncounted_key(), &value);
+  if (!noted.ok() && noted.status().code() != EIO)
+    return noted.status();
+  damaged = unreadable || !damaged_keys.empty() || !noted.ok() || *noted;
+  return {};
+}
+
+Status PoolTotals::load_rows(Engine& engine, AtDamage at_damage)
+{
   const auto [first, last] = pool_stats_range();
-  auto it = engine.iterate(Family::super, first, last);
+  auto it = engine.iterate(Family::super, first, last, at_damage);
   for (it->seek(first); it->valid(); it->next()) {
+    const std::string key(it->key());
+    std::string value(it->value());
+    if (at_damage == AtDamage::step_over) {
+      // What lies behind the damage may be an older version, or a sum without its newest parts.
+      const auto found = engine.get(Family::super, key, &value);
+      if (!found.ok() && found.status().code() != EIO)
+        return found.status();
+      if (!found.ok())
+        damaged_keys.push_back(key);
+      if (!found.ok() || !*found)
+        continue;
+    }
     int64_t pool;
     PoolStats stats;
-    if (!decode_pool_stats_key(it->key(), &pool) || !decode(it->value(), &stats))
-      return Status(EIO, "a row of pool statistics is damaged; run fsck");
-    totals[pool] = stats;
+    if (decode_pool_stats_key(key, &pool) && decode(value, &stats))
+      totals[pool] = stats;
+    else
+      damaged_keys.push_back(key);
   }
   return it->status();
+}
+
+void PoolTotals::discard_damaged(Engine& engine)
+{
+  std::lock_guard l{mutex};
+  if (!unreadable && damaged_keys.empty())
+    return;
+  auto txn = std::make_shared<Txn>();
+  for (const std::string& key : damaged_keys)
+    txn->erase(Family::super, key);
+  if (unreadable) {
+    // Nobody knows the keys of all rows that are lost, and nothing can be added to one of them.
+    const auto [first, last] = pool_stats_range();
+    txn->erase_range(Family::super, first, last);
+    for (const auto& [pool, stats] : totals)
+      txn->add(pool_stats_key(pool), stats.values);
+  }
+  txn->put(Family::super, uncounted_key(), "");
+  txn->barrier = true;
+  engine.submit(std::move(txn));
+  engine.drain();
 }
 
 void PoolTotals::queue(Txn& txn, const std::map<int64_t, PoolStats>& deltas)

@@ -6,9 +6,11 @@
 #include "common/errno.h"
 #include "common/Formatter.h"
 #include "os/tablestore/collection/collections.h"
+#include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/object/onode_cache.h"
+#include "os/tablestore/object/onode_rows.h"
 #include "os/tablestore/object/reference_maps.h"
 #include "os/tablestore/space/pool_totals.h"
 
@@ -33,8 +35,6 @@ bool creates_object(uint32_t op)
 /// there.
 bool tolerated(uint32_t op, int r)
 {
-  if (r == -ENODATA)
-    return true;
   if (r != -ENOENT)
     return false;
   switch (op) {
@@ -106,9 +106,18 @@ int TxnBuilder::object_at(Operands& at, uint32_t index, Collection& c, OnodeRef*
     }
     if (int r = parts.objects.load(c, oid, &o); r < 0)
       return r;
+    // A placement group that is made here has had no object of its own.
+    if (o->unknown && oid.is_pgmeta() && made.contains(c.cid))
+      reset_contents(*o);
   }
   *out = o;
   return 0;
+}
+
+OnodeRef TxnBuilder::changed_by(Operands& at, const Transaction::Op& op, const OnodeRef& o) const
+{
+  const bool clones = op.op == Transaction::OP_CLONE || op.op == Transaction::OP_CLONERANGE2;
+  return clones ? at.objects[op.dest_oid] : o;
 }
 
 int TxnBuilder::execute(Operands& at, const Transaction::Op& op)
@@ -145,7 +154,13 @@ int TxnBuilder::execute(Operands& at, const Transaction::Op& op)
     return r;
   if (!o->exists && !creates_object(op.op))
     return -ENOENT;
-  return execute_on_object(at, op, *c, o);
+  if (o->lost)
+    return execute_on_lost(at, op, *c, o);
+  const int r = execute_on_object(at, op, *c, o);
+  if (r != -EIO)
+    return r;
+  const OnodeRef changed = changed_by(at, op, o);
+  return changed ? lose(*c, changed) : r;
 }
 
 int TxnBuilder::execute_on_object(Operands& at, const Transaction::Op& op, Collection& c,
@@ -225,7 +240,7 @@ int TxnBuilder::execute_on_two_objects(Operands& at, const Transaction::Op& op, 
   case Transaction::OP_CLONE:
     return clone(o, to);
   case Transaction::OP_CLONERANGE2:
-    return clone_range(o, to, op.off, op.len, op.dest_off);
+    return to->lost ? lose(c, to) : clone_range(o, to, op.off, op.len, op.dest_off);
   default:
     return rename(o, to);
   }
@@ -278,15 +293,18 @@ void TxnBuilder::finish()
       continue;
     if (o->exists) {
       parts.data.write_out(txc, o);
-      txc.put(Family::object, o->key, o->encode());
+      put_onode(txc, *o);
     } else {
-      txc.erase(Family::object, o->key);
+      erase_onode(txc, *o);
+      parts.lost_names.know(txc, o->key);
     }
     o->dirty = false;
     parts.onodes.update_size(o);
   }
   for (auto& map : txc.dirty_reference_maps)
     parts.reference_maps.write_out(txc, *map);
+  for (const auto& [first, end] : emptied)
+    parts.lost_names.know_all(txc, first, end);
   parts.pools.queue(txc, txc.pool_deltas);
 }
 

@@ -2,6 +2,9 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "os/Transaction.h"
@@ -46,6 +49,8 @@ class TxnBuilder {
   int execute_on_two_objects(Operands& at, const Transaction::Op& op, Collection& c,
                              const OnodeRef& o);
   int object_at(Operands& at, uint32_t index, Collection& c, OnodeRef* out);
+  /// What the operation on `o` changes: another object, where it is a clone.
+  OnodeRef changed_by(Operands& at, const Transaction::Op& op, const OnodeRef& o) const;
   void report_failure(Transaction& t, const Transaction::Op& op, int position, int r);
 
   // ---- collections (txn_builder_collections.cc)
@@ -56,8 +61,16 @@ class TxnBuilder {
   int merge_collection(CollectionRef* source, Collection& target, unsigned bits);
   int set_bits(Collection& c, unsigned bits);
   void drop_collection(CollectionRef* c);
-  int check_empty(Collection& c);
+  int check_empty(const Collection& c);
+  int check_no_rows(const Collection& c, const std::string& first, const std::string& last,
+                    AtDamage at_damage);
   void put_collection_row(const Collection& c);
+
+  // ---- damaged objects (txn_builder_lost.cc)
+  int execute_on_lost(Operands& at, const Transaction::Op& op, Collection& c, const OnodeRef& o);
+  /// What a change did not find out or could not do: the object becomes a lost one. -EIO where no
+  /// other OSD has it.
+  int lose(const Collection& c, const OnodeRef& o);
 
   // ---- objects (txn_builder_objects.cc)
   int create(const OnodeRef& o);
@@ -65,6 +78,8 @@ class TxnBuilder {
   int zero(const OnodeRef& o, uint64_t offset, uint64_t length);
   int truncate(const OnodeRef& o, uint64_t size);
   int remove(const OnodeRef& o);
+  /// Frees all that it has; it is as one that never existed.
+  int drop(const OnodeRef& o);
   int set_attr(const OnodeRef& o, std::string name, ceph::buffer::ptr value);
   int remove_attr(const OnodeRef& o, const std::string& name);
   int clone(const OnodeRef& from, const OnodeRef& to);
@@ -77,6 +92,9 @@ class TxnBuilder {
   CephContext* const cct;
   TxnContext& txc;
   OmapWriter omap_writer;
+  /// Names of which all that is known is known at the end: those of collections that are removed.
+  std::vector<std::pair<std::string, std::string>> emptied;
+  std::set<coll_t> made;
 };
 
 }  // namespace tablestore

@@ -2,8 +2,13 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include "os/tablestore/txn/txn_builder.h"
 
+#include <chrono>
+#include <thread>
+
 #include "common/debug.h"
 #include "os/tablestore/collection/collections.h"
+#include "os/tablestore/collection/lost_names.h"
+#include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/rows/keys.h"
 
@@ -13,6 +18,12 @@
 #define dout_prefix *_dout << "tablestore.txn "
 
 namespace tablestore {
+
+namespace {
+
+constexpr auto reread_interval = std::chrono::milliseconds(200);
+
+}  // namespace
 
 // Rows of objects do not name their collection, whose share of all objects follows from its id and
 // bits. So split and merge are changes of one or two rows. They are barriers: what was queued
@@ -53,9 +64,7 @@ int TxnBuilder::execute_on_collection(Operands& at, const Transaction::Op& op)
 
 void TxnBuilder::put_collection_row(const Collection& c)
 {
-  bufferlist bl;
-  c.node.encode(bl);
-  txc.put(Family::super, collection_key(c.cid), bl.to_str());
+  put_row(txc, c.cid, c.node);
 }
 
 int TxnBuilder::make_collection(const coll_t& cid, unsigned bits, CollectionRef* c)
@@ -69,6 +78,7 @@ int TxnBuilder::make_collection(const coll_t& cid, unsigned bits, CollectionRef*
   }
   (*c)->node.bits = bits;
   put_collection_row(**c);
+  made.insert(cid);
   return 0;
 }
 
@@ -83,11 +93,11 @@ int TxnBuilder::remove_collection(CollectionRef* c)
 void TxnBuilder::drop_collection(CollectionRef* c)
 {
   parts.collections.drop(**c);
-  txc.erase(Family::super, collection_key((*c)->cid));
+  CopiedRow::erase(txc, collection_key((*c)->cid));
   c->reset();
 }
 
-int TxnBuilder::check_empty(Collection& c)
+int TxnBuilder::check_empty(const Collection& c)
 {
   std::string temp_low, temp_end, low, end;
   collection_key_range(c.cid, c.node.bits, &temp_low, &temp_end, &low, &end);
@@ -103,22 +113,53 @@ int TxnBuilder::check_empty(Collection& c)
   // From here on the table shows all but this transaction's own changes, which are in memory.
   c.last_change.wait_applied();
   for (const auto& [first, last] : {std::pair(temp_low, temp_end), std::pair(low, end)}) {
-    auto it = parts.engine.iterate(Family::object, first, last);
-    for (it->seek(first); it->valid(); it->next()) {
-      ghobject_t oid;
-      const bool known = decode_onode_key(it->key(), &oid);
-      const OnodeRef o = known ? parts.onodes.get(oid) : nullptr;
-      if (o && !o->exists)
-        continue;
-      derr << c.cid << " is not empty: " << oid << dendl;
-      return -ENOTEMPTY;
+    if (first >= last)
+      continue;
+    int r = check_no_rows(c, first, last, AtDamage::fail);
+    for (unsigned n = 0; r == -EIO && n < parts.rereads_before_loss; ++n) {
+      // It is for good: whatever has failed gets some time to pass.
+      std::this_thread::sleep_for(reread_interval);
+      r = check_no_rows(c, first, last, AtDamage::fail);
     }
-    if (!it->status().ok()) {
-      derr << c.cid << ": " << it->status().what() << dendl;
-      return -EIO;
+    if (r == -EIO) {
+      // What cannot be read was in no listing either: nobody could remove it. It must not come back
+      // with a collection of this name, where the disk can give it again.
+      if (r = check_no_rows(c, first, last, AtDamage::step_over); r < 0)
+        return r;
+      derr << c.cid << ": rows that cannot be read go with it; what their objects had is given "
+           << "back by ceph-objectstore-tool --op repair" << dendl;
+      txc.erase_range(Family::object, first, last);
+      txc.erased_unread.emplace_back(first, last);
+      if (spg_t pgid; c.cid.is_pg(&pgid))
+        txc.erase(Family::super, own_onode_key(onode_key(pgid.make_pgmeta_oid())));
+    } else if (r < 0) {
+      return r;
     }
   }
+  emptied.insert(emptied.end(), {{temp_low, temp_end}, {low, end}});
   return 0;
+}
+
+/// Rows of objects in the table, but for those that this transaction removes.
+int TxnBuilder::check_no_rows(const Collection& c, const std::string& first,
+                              const std::string& last, AtDamage at_damage)
+{
+  auto it = parts.engine.iterate(Family::object, first, last, at_damage);
+  for (it->seek(first); it->valid(); it->next()) {
+    ghobject_t oid;
+    // A row with such a key is of no object; repair erases it.
+    if (!decode_onode_key(it->key(), &oid))
+      continue;
+    const OnodeRef o = parts.onodes.get(oid);
+    if (o && !o->exists)
+      continue;
+    derr << c.cid << " is not empty: " << oid << dendl;
+    return -ENOTEMPTY;
+  }
+  const Status s = it->status();
+  if (!s.ok())
+    derr << c.cid << ": " << s.what() << dendl;
+  return -s.code();
 }
 
 int TxnBuilder::set_bits(Collection& c, unsigned bits)

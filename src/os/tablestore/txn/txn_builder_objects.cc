@@ -2,9 +2,12 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include "os/tablestore/txn/txn_builder.h"
 
+#include <utility>
+
 #include "common/debug.h"
 #include "common/perf_counters.h"
 #include "os/tablestore/home/perf.h"
+#include "os/tablestore/object/damaged_objects.h"
 #include "os/tablestore/object/error_injection.h"
 #include "os/tablestore/object/nid_allocator.h"
 #include "os/tablestore/object/object_data.h"
@@ -22,14 +25,6 @@ namespace {
 bool too_big(uint64_t offset, uint64_t length)
 {
   return offset >= object_bytes_max || length >= object_bytes_max - offset;
-}
-
-/// The omap of a placement group's own object is the OSD's log, which is not what users stored:
-/// it goes with the meta collection's objects.
-int64_t statistics_pool(const ghobject_t& oid)
-{
-  constexpr int64_t meta_pool = -1;
-  return oid.is_pgmeta() ? meta_pool : normalised_pool(oid.hobj.pool);
 }
 
 }  // namespace
@@ -74,14 +69,25 @@ int TxnBuilder::truncate(const OnodeRef& o, uint64_t size)
 int TxnBuilder::remove(const OnodeRef& o)
 {
   const auto started_at = ceph::mono_clock::now();
+  if (int r = drop(o); r < 0)
+    return r;
+  parts.injected.forget(o->oid);
+  parts.logger.tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
+  return 0;
+}
+
+// What a damaged row referred to is not known, and not freed: repair finds that nothing owns it.
+int TxnBuilder::drop(const OnodeRef& o)
+{
   txc.dirty(o);
   if (int r = parts.data.remove(txc, o); r < 0)
     return r;
   omap_writer.clear(o);
-  --txc.pool(o->omap_pool)[PoolStats::objects];
+  if (!o->unknown)
+    --txc.pool(o->omap_pool)[PoolStats::objects];
+  if (o->lost)
+    parts.damaged.forget(o->oid);
   reset_contents(*o);
-  parts.injected.forget(o->oid);
-  parts.logger.tinc(l_tablestore_remove_lat, ceph::mono_clock::now() - started_at);
   return 0;
 }
 
@@ -107,7 +113,9 @@ int TxnBuilder::clone(const OnodeRef& from, const OnodeRef& to)
     derr << "clone of " << from->oid << " to " << to->oid << ", which has another hash" << dendl;
     return -EINVAL;
   }
-  if (to->exists) {
+  if (to->lost) {
+    drop(to);
+  } else if (to->exists) {
     if (int r = parts.data.remove(txc, to); r < 0)
       return r;
     omap_writer.clear(to);
@@ -121,7 +129,7 @@ int TxnBuilder::clone(const OnodeRef& from, const OnodeRef& to)
   }
   if (Status s = omap_writer.clone(from, to); !s.ok()) {
     derr << "clone of the omap of " << from->oid << ": " << s.what() << dendl;
-    return -EIO;
+    return -s.code();
   }
   return 0;
 }
@@ -141,23 +149,28 @@ int TxnBuilder::clone_range(const OnodeRef& from, const OnodeRef& to, uint64_t f
     return 0;
   if (from != to)
     return parts.data.clone_range(txc, from, to, from_offset, length, to_offset);
-  // The ranges may overlap.
-  bufferlist bl;
-  if (int r = parts.data.read(from, from_offset, length, bl, 0); r < 0)
-    return r;
-  return parts.data.write(txc, to, to_offset, bl);
+  return parts.data.copy_within(txc, to, from_offset, length, to_offset);
 }
 
 int TxnBuilder::rename(const OnodeRef& from, const OnodeRef& to)
 {
+  if (to->lost && from != to)
+    drop(to);
   if (from == to || to->exists) {
     derr << "rename of " << from->oid << " to " << to->oid << ", which exists" << dendl;
     return -EEXIST;
   }
   txc.dirty(from);
   txc.dirty(to);
+  // It gets a row here.
+  if (std::exchange(from->unknown, false))
+    ++txc.pool(from->omap_pool)[PoolStats::objects];
   move_contents(*from, *to);
   omap_writer.moved(to);
+  if (to->lost) {
+    parts.damaged.forget(from->oid);
+    parts.damaged.add(to->oid);
+  }
   return 0;
 }
 

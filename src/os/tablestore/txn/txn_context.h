@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/ceph_time.h"
 #include "include/Context.h"
@@ -34,6 +37,8 @@ class TxnContext : public ObjectTxn {
 
   std::shared_ptr<OpSequencer> osr;
   uint64_t seq = 0;                 ///< in `osr`, from OpSequencer::note_queued()
+  /// [first, last) of rows that it erases, though nobody could read them: see ErasedRows.
+  std::vector<std::pair<std::string, std::string>> erased_unread;
   uint64_t throttled_bytes = 0;
   uint64_t throttled_ops = 0;
   std::list<Context*> on_commit;

@@ -7,8 +7,11 @@
 namespace tablestore {
 
 class Collections;
+class DamagedObjects;
 class Engine;
+class ErasedRows;
 class ErrorInjection;
+class LostNames;
 class NidAllocator;
 class ObjectData;
 class Objects;
@@ -28,7 +31,13 @@ struct TxnParts {
   NidAllocator& nids;
   PoolTotals& pools;
   ErrorInjection& injected;
+  DamagedObjects& damaged;
+  ErasedRows& erased;
+  LostNames& lost_names;
   ceph::common::PerfCounters& logger;
+  /// How often rows that cannot be read are read again before they are given up for good, with time
+  /// in between. Where no time passes: 0.
+  unsigned rereads_before_loss;
 };
 
 }  // namespace tablestore

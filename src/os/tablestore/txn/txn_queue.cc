@@ -10,6 +10,7 @@
 #include "include/stringify.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/home/perf.h"
+#include "os/tablestore/object/erased_rows.h"
 #include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/object/reference_maps.h"
 #include "os/tablestore/txn/txn_builder.h"
@@ -119,12 +120,15 @@ void TxnQueue::fail(int r, const std::string& what)
   throw r;
 }
 
-void TxnQueue::drain()
+bool TxnQueue::drain()
 {
   do {
-    parts.engine.drain();
+    const bool gets_on = parts.engine.wait_durable();
     callbacks.wait_for_empty();
+    if (!gets_on)
+      return false;
   } while (!throttle.is_idle());
+  return true;
 }
 
 // ---- before anything is changed
@@ -214,6 +218,8 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
   for (const auto& locked : locks->collections())
     locked->last_change = mark;
   builder.omap().mark_changed(mark);
+  for (auto& [first, last] : txc->erased_unread)
+    parts.erased.add(std::move(first), std::move(last), mark);
   if (*commits_here)
     *commits_here = parts.engine.submit_here(txc);
   else

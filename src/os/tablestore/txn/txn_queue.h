@@ -26,6 +26,7 @@ namespace tablestore {
 /// change in memory with its rows, and submit. Thread-safe.
 class TxnQueue {
  public:
+  static constexpr unsigned rereads_before_loss_default = 10;   ///< some two seconds
   struct Limits {
     bool read_only;                ///< refuses all
     uint64_t inline_bound_bytes;   ///< no object's inline data is larger
@@ -39,8 +40,9 @@ class TxnQueue {
   void queue(Collection& c, std::vector<ceph::os::Transaction>& tls,
              ThreadPool::TPHandle* handle);
   /// Returns when all that was queued is durable, and its callbacks have returned. These may queue
-  /// more, for which it waits, too.
-  void drain();
+  /// more, for which it waits, too. It does not wait for rows to be applied. False: nothing gets
+  /// on, as on a full file system, and what is not durable never will be.
+  bool drain();
   /// Forgets what objectstore_blackhole swallowed; at umount.
   void abandon_swallowed();
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "global/global_context.h"
+#include "os/tablestore/home/perf.h"
 #include "os/tablestore/rows/keys.h"
 
 namespace tablestore {
@@ -65,7 +66,11 @@ void ObjectDataFixture::open_layers()
 {
   cache = std::make_unique<DataCache>(16 << 20);
   references = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
-  data = std::make_unique<ObjectData>(g_ceph_context, *engine, *references, *cache, inline_max);
+  logger = make_perf_counters(g_ceph_context);
+  spurious_reads =
+    std::make_unique<SpuriousReads>(g_ceph_context, store_options, *logger, troubles);
+  data = std::make_unique<ObjectData>(
+    ObjectData::Parts{g_ceph_context, *engine, *references, *cache, *spurious_reads}, inline_max);
 }
 
 void ObjectDataFixture::close_layers()
@@ -73,6 +78,9 @@ void ObjectDataFixture::close_layers()
   if (engine)
     engine->drain();
   data.reset();
+  spurious_reads.reset();
+  if (logger)
+    remove_perf_counters(g_ceph_context, std::exchange(logger, nullptr));
   references.reset();
   cache.reset();
 }

@@ -9,9 +9,12 @@
 #include <set>
 #include <string>
 
+#include "global/global_context.h"
+#include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/reference_maps.h"
+#include "os/tablestore/object/spurious_reads.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
@@ -72,6 +75,10 @@ class ObjectDataFixture : public EngineFixture {
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
   std::unique_ptr<ReferenceMaps> references;
+  StoreOptions store_options{g_ceph_context};
+  Troubles troubles;
+  ceph::common::PerfCounters* logger = nullptr;
+  std::unique_ptr<SpuriousReads> spurious_reads;
   std::unique_ptr<ObjectData> data;
 };
 

@@ -24,16 +24,10 @@ class CollectionsTest : public EngineFixture {
     collections->create_new(cid);
     const CollectionRef c = collections->adopt(cid);
     c->node.bits = bits;
-    put_row(*c);
-    return c;
-  }
-  void put_row(const Collection& c)
-  {
-    ceph::buffer::list bl;
-    c.node.encode(bl);
     auto txn = std::make_shared<Txn>();
-    txn->put(Family::super, collection_key(c.cid), bl.to_str());
+    put_row(*txn, cid, c->node);
     commit(txn);
+    return c;
   }
 
   OwnThreads threads;
@@ -46,17 +40,54 @@ TEST_F(CollectionsTest, AreLoadedFromTheirRows)
   make(cid, 5);
   collections->create_new(coll_t(spg_t(pg_t(1, 1))));
   Collections loaded(g_ceph_context, *engine, threads);
-  ASSERT_TRUE(loaded.load().ok());
+  CollectionRows rows;
+  ASSERT_TRUE(loaded.load(true, &rows).ok());
+  EXPECT_TRUE(rows.lost.empty());
+  EXPECT_TRUE(rows.damaged.empty());
+  EXPECT_TRUE(rows.is_complete);
   EXPECT_EQ(1u, loaded.all().size());
   ASSERT_TRUE(loaded.find(cid));
   EXPECT_EQ(5u, loaded.find(cid)->node.bits);
 }
 
-TEST_F(CollectionsTest, ADamagedRowIsAnError)
+TEST_F(CollectionsTest, ADamagedRowIsNamedAndMetaDoesNotNeedIts)
 {
   make(cid, 33);
+  make(coll_t::meta(), 33);
   Collections loaded(g_ceph_context, *engine, threads);
-  EXPECT_EQ(EIO, loaded.load().code());
+  CollectionRows rows;
+  EXPECT_TRUE(loaded.load(true, &rows).ok());
+  EXPECT_EQ(2u, rows.lost.size());
+  EXPECT_FALSE(loaded.find(cid));
+  ASSERT_TRUE(loaded.find(coll_t::meta()));
+  EXPECT_EQ(0u, loaded.find(coll_t::meta())->node.bits);
+}
+
+TEST_F(CollectionsTest, OneOfTheTwoRowsIsEnough)
+{
+  for (const Family family : {Family::super, Family::object}) {
+    for (const char* bytes : {"", "garbage"}) {
+      make(cid, 5);
+      const std::string key = collection_key(cid);
+      const std::string row = family == Family::super ? key : copy_key(key);
+      auto txn = std::make_shared<Txn>();
+      if (*bytes)
+        txn->put(family, row, bytes);
+      else
+        txn->erase(family, row);
+      commit(txn);
+      Collections loaded(g_ceph_context, *engine, threads);
+      CollectionRows rows;
+      ASSERT_TRUE(loaded.load(true, &rows).ok());
+      EXPECT_TRUE(rows.lost.empty());
+      ASSERT_EQ(1u, rows.damaged.size());
+      EXPECT_EQ(cid, rows.damaged[0].cid);
+      ASSERT_TRUE(loaded.find(cid));
+      EXPECT_EQ(5u, loaded.find(cid)->node.bits);
+      const CollectionRef made = collections->find(cid);
+      collections->drop(*made);
+    }
+  }
 }
 
 TEST_F(CollectionsTest, ANewOneExistsOnceItIsAdopted)

@@ -11,6 +11,10 @@
 
 #include "common/Cond.h"
 #include "common/Finisher.h"
+#include "global/global_context.h"
+#include "os/tablestore/TableStore.h"
+#include "os/tablestore/home/osd_surroundings.h"
+#include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore_test;
@@ -390,4 +394,45 @@ TEST_F(StoreCommit, CommitsOfManyThreadsOnOneHandleKeepEachThreadsOrder)
     t.join();
   for (auto& log : commits)
     EXPECT_EQ(counted(each), log.wait_for(each));
+}
+
+/// Where the store vouches for nothing by itself.
+class NeverIdle : public tablestore::OsdSurroundings {
+ public:
+  using OsdSurroundings::OsdSurroundings;
+  void adjust(tablestore::EngineOptions& options) override
+  {
+    OsdSurroundings::adjust(options);
+    options.vouch_after_ms = 0;
+  }
+};
+
+class StoreFastShutdown : public StoreFixture {
+ protected:
+  void SetUp() override
+  {
+    if (!is_tablestore())
+      GTEST_SKIP() << "of TableStore alone";
+    StoreFixture::SetUp();
+  }
+  std::unique_ptr<ObjectStore> new_store() override
+  {
+    return std::make_unique<TableStore>(g_ceph_context, dir,
+                                        std::make_shared<NeverIdle>(g_ceph_context, dir));
+  }
+  uint64_t vouching_groups() const
+  {
+    return dynamic_cast<TableStore&>(*store).parts().engine.counters().vouching_groups;
+  }
+};
+
+// An OSD calls it, and then ends without a word.
+TEST_F(StoreFastShutdown, VouchesForTheLastGroup)
+{
+  Handle ch = make_collection(pg(1));
+  write(ch, object("a"), 0, content(1, 100));
+  wait_durable(ch);
+  EXPECT_EQ(0u, vouching_groups());
+  store->prepare_for_fast_shutdown();
+  EXPECT_EQ(1u, vouching_groups());
 }

@@ -3,138 +3,13 @@
 // Bytes that go bad on the disk: an error for who reads them, never wrong data, and nobody else is
 // harmed.
 #include <filesystem>
-#include <fstream>
-#include <functional>
 
-#include "test/objectstore/tablestore/store_fixture.h"
+#include "test/objectstore/tablestore/damage_fixture.h"
 
 using namespace tablestore_test;
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string slurp(const std::string& path)
-{
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-/// Changes bytes of a file where it lies.
-void overwrite(const std::string& path, uint64_t offset, const std::string& bytes)
-{
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(offset);
-  file.write(bytes.data(), bytes.size());
-  ASSERT_TRUE(file.good()) << path;
-}
-
-struct Place {
-  std::string path;
-  uint64_t offset = 0;
-};
-
-}  // namespace
-
-class StoreDamage : public StoreFixture {
- protected:
-  static constexpr uint64_t size = 64 * KiB;
-
-  void SetUp() override
-  {
-    if (!is_tablestore())
-      GTEST_SKIP() << "knows tablestore's files";
-    StoreFixture::SetUp();
-    ch = make_collection(pg(1));
-  }
-  void TearDown() override
-  {
-    ch.reset();
-    StoreFixture::TearDown();
-  }
-
-  std::vector<std::string> container_files()
-  {
-    std::vector<std::string> files;
-    for (const auto& entry : fs::recursive_directory_iterator(dir + "/containers")) {
-      if (entry.is_regular_file())
-        files.push_back(entry.path().string());
-    }
-    return files;
-  }
-  /// Where those bytes are in the container files. The store is not mounted.
-  Place find(const std::string& bytes)
-  {
-    for (const auto& path : container_files()) {
-      const size_t at = slurp(path).find(bytes);
-      if (at != std::string::npos)
-        return {path, at};
-    }
-    ADD_FAILURE() << "the bytes are in no container file";
-    return {};
-  }
-  /// Where byte `offset` of the object's content(seed) is.
-  Place find_content(uint64_t seed, uint64_t offset)
-  {
-    Place place = find(content(seed, 512, offset / 4096 * 4096).to_str());
-    place.offset += offset % 4096;
-    return place;
-  }
-  void flip_bit(const Place& place)
-  {
-    std::ifstream in(place.path, std::ios::binary);
-    in.seekg(place.offset);
-    const char before = in.get();
-    in.close();
-    overwrite(place.path, place.offset, std::string(1, before ^ 0x10));
-  }
-  void close()
-  {
-    ch.reset();
-    umount();
-  }
-  void open()
-  {
-    ASSERT_NO_FATAL_FAILURE(reopen());
-    ch = store->open_collection(pg(1));
-    ASSERT_TRUE(ch);
-  }
-  void expect_mount_refused()
-  {
-    const auto before = snapshot_of(dir);
-    reopen(false);
-    EXPECT_LT(store->mount(), 0);
-    EXPECT_LT(store->mount_readonly(), 0);
-    EXPECT_LT(store->fsck(false), 0);
-    EXPECT_EQ(before, snapshot_of(dir));
-  }
-  void damage_offline(const std::function<void()>& damage)
-  {
-    close();
-    damage();
-    open();
-    expect_clean = false;
-  }
-  int fsck_offline(bool deep)
-  {
-    close();
-    const int errors = store->fsck(deep);
-    open();
-    return errors;
-  }
-  int read_error(const ghobject_t& oid, uint64_t offset = 0, uint64_t length = 0)
-  {
-    bufferlist bl;
-    const int r = store->read(ch, oid, offset, length, bl);
-    if (r < 0) {
-      EXPECT_EQ(0u, bl.length());
-    }
-    return r;
-  }
-
-  Handle ch;
-  const ghobject_t victim = object("victim", 1, 0x11);
-  const ghobject_t other = object("other", 1, 0x12);
-};
+class StoreDamage : public DamageFixture {};
 
 TEST_F(StoreDamage, CleanStoreHasNoErrors)
 {
@@ -321,20 +196,72 @@ TEST_F(StoreDamage, TwoDamagedLabelCopiesAreRefused)
   expect_mount_refused();
 }
 
-TEST_F(StoreDamage, InjectedErrorsAreReportedAndForgottenWithTheObject)
+// As Ceph's own tests inject them, by BlueStore's rules.
+TEST_F(StoreDamage, InjectedErrorsAreInForceWhileTheOptionIsOn)
 {
   write(ch, victim, 0, content(1, size));
   write(ch, other, 0, content(2, size));
+  Transaction t;
+  bufferlist value_of_name = to_bl("value");
+  t.setattr(ch->cid, victim, "name", value_of_name);
+  queue(ch, std::move(t));
   store->inject_data_error(victim);
+  store->inject_mdata_error(other);
+  struct stat st;
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  EXPECT_EQ(0, store->stat(ch, other, &st, true));
+  set("tablestore_debug_inject_read_err", "true");
   EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_EQ("value", attr(ch, victim, "name"));
+  EXPECT_EQ(-EIO, store->stat(ch, other, &st, true));
+  ceph::buffer::ptr value;
+  EXPECT_EQ(-ENODATA, store->getattr(ch, other, "name", value));
+  std::map<std::string, ceph::buffer::ptr, std::less<>> all;
+  EXPECT_EQ(-EIO, store->getattrs(ch, other, all));
+  EXPECT_TRUE(store->exists(ch, other));
   EXPECT_TRUE(same(content(2, size), read(ch, other)));
+  set("tablestore_debug_inject_read_err", "false");
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  EXPECT_EQ(0, store->stat(ch, other, &st, true));
+}
+
+TEST_F(StoreDamage, InjectedErrorsAreForgottenWithTheObject)
+{
+  set("tablestore_debug_inject_read_err", "true");
+  write(ch, victim, 0, content(1, size));
+  store->inject_data_error(victim);
+  store->inject_mdata_error(victim);
+  EXPECT_EQ(-EIO, read_error(victim));
+  // As recovery replaces an object.
   Transaction t;
   bufferlist bl = content(3, size);
   t.remove(ch->cid, victim);
   t.write(ch->cid, victim, 0, size, bl);
   queue(ch, std::move(t));
   EXPECT_TRUE(same(content(3, size), read(ch, victim)));
-  store->inject_mdata_error(victim);
-  struct stat st;
-  EXPECT_EQ(-EIO, store->stat(ch, victim, &st, true));
+  EXPECT_EQ(size, size_of(ch, victim));
+}
+
+// As the OSD does it: there is no answer to a transaction but that it is done.
+TEST_F(StoreDamage, APartialOverwriteOfADamagedBlockDoesNotEndTheStore)
+{
+  const ghobject_t copy = object("copy", 1, 0x11);
+  write(ch, victim, 0, content(1, size));
+  damage_offline([&] { flip_bit(find_content(1, 20000)); });
+  write(ch, victim, 20000, content(2, 100));
+  EXPECT_EQ(-EIO, read_error(victim, 20000, 100));
+  EXPECT_TRUE(same(content(1, 16 * KiB), read(ch, victim, 0, 16 * KiB)));
+  Transaction t;
+  t.clone(ch->cid, victim, copy);
+  queue(ch, std::move(t));
+  remount({&ch});
+  EXPECT_EQ(-EIO, read_error(victim));
+  EXPECT_EQ(-EIO, read_error(copy));
+  EXPECT_GT(fsck_offline(true), 0) << "it is said";
+  EXPECT_EQ(0, fsck_offline(false));
+  write(ch, victim, 16 * KiB, content(1, 4 * KiB, 16 * KiB));
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  EXPECT_EQ(-EIO, read_error(copy));
+  remove(ch, copy);
+  EXPECT_EQ(0, fsck_offline(true));
 }

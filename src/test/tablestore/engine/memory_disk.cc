@@ -238,7 +238,8 @@ Status MemoryDisk::enter(Operation operation, const std::string& path, uint64_t 
       return Status::from_errno(failure.error, path);
     }
   }
-  if (operation != Operation::read && operation != Operation::open) {
+  if (operation != Operation::read && operation != Operation::open &&
+      operation != Operation::space) {
     calls_.push_back({operation, path, offset, length});
   }
   return {};
@@ -349,6 +350,7 @@ Status MemoryDisk::sync_dir(const std::string& dir) {
 
 Result<DiskSpace> MemoryDisk::space() {
   std::lock_guard lock(mutex_);
+  if (Status s = enter(Operation::space, ""); !s.ok()) return s;
   return DiskSpace{capacity_bytes_, capacity_bytes_ - std::min(capacity_bytes_, used_locked())};
 }
 

@@ -20,7 +20,7 @@ namespace tablestore {
 class MemoryDisk : public Disk {
  public:
   enum class Operation {
-    open, read, write, flush, allocate, write_zeroes, punch, remove, rename, sync_dir
+    open, read, write, flush, allocate, write_zeroes, punch, remove, rename, sync_dir, space
   };
 
   explicit MemoryDisk(uint64_t capacity_bytes);
@@ -40,7 +40,7 @@ class MemoryDisk : public Disk {
     uint64_t length = 0;
     bool operator==(const Call&) const = default;
   };
-  // What was done since the last take_calls(), reads and opens excluded.
+  // What was changed since the last take_calls().
   std::vector<Call> take_calls();
   // Bytes that files take from the capacity.
   uint64_t used_bytes() const;

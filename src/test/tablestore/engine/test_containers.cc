@@ -293,6 +293,18 @@ TEST_F(ContainersTest, WhatOthersTakeOnTheFileSystemCountsAtOnce) {
   EXPECT_EQ(containers->reserve(1).code(), ENOSPC);
 }
 
+TEST_F(ContainersTest, SpaceThatCannotBeAskedForForAMomentIsAskedForAgain) {
+  disk->fail(Operation::space, "", EIO, 2);
+  open_empty();
+  disk->fail(Operation::space, "", EIO, 2);
+  EXPECT_TRUE(containers->reserve(1).ok());
+  disk->fail(Operation::space, "", EIO, 2);
+  take(64 << 10);
+  uint64_t bytes = 0;
+  disk->fail(Operation::space, "", EIO, 2);
+  EXPECT_TRUE(containers->prepare_step(&bytes).ok());
+}
+
 TEST_F(ContainersTest, AFileSystemThatIsFullerThanItSaysLeavesNoFile) {
   open_empty();
   disk->fail(Operation::allocate, "containers/", ENOSPC, 2);  // reserve() tries once more
@@ -445,6 +457,50 @@ TEST_F(ContainersTest, AFailingDiskStopsPreparing) {
   EXPECT_TRUE(containers->allocator().is_unwritten(take(4096)[0]));
 }
 
+// A flush that has failed has dropped what it was for, whatever the error is called: the next one
+// of that file says nothing about it.
+TEST_F(ContainersTest, AFlushThatFindsNoSpaceIsAFailingDisk) {
+  open_empty();
+  disk->fail(Operation::flush, "containers/", ENOSPC);
+  EXPECT_EQ(containers->reserve(4096).code(), EIO);
+  open_empty();
+  take(4096);
+  disk->fail(Operation::flush, "containers/", ENOSPC);
+  uint64_t bytes = 0;
+  EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+  disk->fail(Operation::sync_dir, "containers/", ENOSPC);
+  EXPECT_EQ(containers->reserve(8 * mib).code(), EIO);
+}
+
+// It may have dropped what others wrote, which are about to acknowledge it.
+TEST_F(ContainersTest, AFlushThatFailsIsToldAtOnce) {
+  open_empty();
+  std::vector<std::string> told;
+  containers->on_failed_flush([&told](const Status& s) { told.push_back(s.what()); });
+  disk->fail(Operation::flush, "containers/", EIO);
+  EXPECT_EQ(containers->reserve(4096).code(), EIO);
+  EXPECT_EQ(told.size(), 1u);
+  disk->fail(Operation::sync_dir, "containers/", EIO);
+  EXPECT_EQ(containers->reserve(4096).code(), EIO);
+  EXPECT_EQ(told.size(), 2u);
+
+  take(4096);
+  disk->fail(Operation::flush, "containers/", EIO);
+  uint64_t bytes = 0;
+  EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+  EXPECT_EQ(told.size(), 3u);
+}
+
+// allocate() goes on with what there is, and does not come back with an error.
+TEST_F(ContainersTest, AFlushThatFailsInAllocateIsToldAtOnce) {
+  make_free_large(4);
+  unsigned told = 0;
+  containers->on_failed_flush([&told](const Status&) { ++told; });
+  disk->fail(Operation::sync_dir, "containers/", EIO);
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(take(64 << 10).empty());
+  EXPECT_EQ(told, 1u);
+}
+
 TEST_F(ContainersTest, AContainerIsMadeAheadOfUse) {
   open_empty();
   for (int i = 0; i < 60; ++i) take(64 << 10);
@@ -518,6 +574,24 @@ TEST_F(ContainersTest, FreeRunsOfHalfDeadContainersArePunchedAndRestoredOnDemand
   EXPECT_TRUE(containers->reserve(32 * mib).ok());
   EXPECT_EQ(disk->used_bytes(), 64 * mib);
   EXPECT_EQ(containers->allocate(32 * mib).size(), 8u);
+}
+
+// Which a hole in the middle of an extent needs: one more extent.
+TEST_F(ContainersTest, WhereThereIsNoSpaceToPunchItIsTriedAgainLater) {
+  options.container_bytes = 8 * mib;
+  options.capacity_bytes = 64 * mib;
+  open_empty();
+  std::vector<std::vector<Extent>> owned;
+  for (int i = 0; i < 16; ++i) own(owned.emplace_back(take(4 * mib)));
+  for (int i = 0; i < 16; i += 2) give_up(owned[i]);
+  disk->fail(Operation::punch, "containers/", ENOSPC, 2);
+  const uint64_t free = usage().free_blocks;
+  shrink_all();
+  EXPECT_EQ(counters.punched_bytes, 0u);
+  EXPECT_EQ(usage().free_blocks, free);  // all of it still has its space
+  for (int i = 0; i < 100 && counters.punched_bytes < 24 * mib; ++i) shrink_all();
+  EXPECT_EQ(counters.punched_bytes, 24 * mib);
+  EXPECT_TRUE(containers->reserve(32 * mib).ok());
 }
 
 TEST_F(ContainersTest, PunchedSpaceThatOthersTookIsNotPromised) {
@@ -682,6 +756,14 @@ TEST_F(ContainersTest, AFailingRenameIsReportedByTheNextStep) {
   for (int i = 0; i < 9; ++i) own(take(64 << 10));
   uint64_t bytes = 0;
   EXPECT_EQ(containers->prepare_step(&bytes).status().code(), EIO);
+}
+
+TEST_F(ContainersTest, ARenamedFileThatCannotBeOpenedForAMomentIsOpenedAgain) {
+  make_free_large(2);
+  disk->fail(Operation::open, "containers/04", EIO, 2);
+  take_until_reclassed();
+  uint64_t bytes = 0;
+  EXPECT_TRUE(containers->prepare_step(&bytes).ok());
 }
 
 TEST_F(ContainersTest, ANameThatCannotBeSyncedIsAnErrorWhateverItsKind) {

@@ -1,9 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +16,7 @@
 #include "os/tablestore/engine/io/dirty_files.h"
 #include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/engine/io/thread_write_queue.h"
+#include "test/tablestore/engine/forbidden_call.h"
 #include "test/tablestore/engine/test_directory.h"
 
 namespace tablestore {
@@ -389,19 +387,6 @@ TEST(FileDisk, WorksOnTmpfsAndSaysWhatItCannotDo) {
   EXPECT_TRUE(dynamic_cast<ThreadWriteQueue*>((*disk)->make_write_queue().get()));
 }
 
-// For the calling thread and those that it starts, as container runtimes do for all.
-void forbid_io_uring() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{std::size(program), program};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
-}
-
 TEST(FileDisk, WritesWithThreadsWhereIoUringIsForbiddenAndSaysWhy) {
   TestDirectory directory;
   std::string log;
@@ -411,13 +396,43 @@ TEST(FileDisk, WritesWithThreadsWhereIoUringIsForbiddenAndSaysWhy) {
   ASSERT_TRUE(disk.ok());
   if (!log.empty()) GTEST_SKIP() << log;
   std::thread([&] {
-    forbid_io_uring();
+    forbid(__NR_io_uring_setup, EPERM);
     const std::unique_ptr<WriteQueue> queue = (*disk)->make_write_queue();
     EXPECT_TRUE(dynamic_cast<ThreadWriteQueue*>(queue.get()));
   }).join();
   const std::string expected = ": cannot use io_uring (io_uring_setup: Operation not permitted), "
                                "writing with 16 threads";
   EXPECT_EQ(log, directory.path() + expected);
+}
+
+// The kernel reports a failed write-back once, and a disk may have dropped what was in its cache.
+TEST_P(FileDiskTest, AfterAFailedFlushNoFlushOfThisDiskSucceeds) {
+  auto first = make("first"), second = make("second");
+  ASSERT_TRUE(first->write(0, filled(block_bytes, 1).span()).ok());
+  std::thread([&] {
+    forbid(__NR_fdatasync, EIO);
+    const Status s = first->flush();
+    EXPECT_EQ(s.code(), EIO);
+    EXPECT_NE(s.what().find(full("first") + ": flush"), std::string::npos) << s.what();
+  }).join();
+  EXPECT_EQ(first->flush().code(), EIO);
+  EXPECT_EQ(second->flush().code(), EIO);
+  EXPECT_EQ(make("third")->flush().code(), EIO);
+}
+
+// Direct I/O says ENODATA of a sector that the disk cannot read.
+TEST_P(FileDiskTest, WhateverTheDiskCallsItsErrorAReadThatFailsIsEio) {
+  auto file = make("file");
+  ASSERT_TRUE(file->write(0, filled(block_bytes, 1).span()).ok());
+  for (const int error : {ENODATA, EREMOTEIO, EILSEQ, EUCLEAN, EIO, ENOMEM}) {
+    std::thread([&] {
+      forbid(__NR_pread64, error);
+      BlockMemory memory(block_bytes);
+      const Status s = file->read(0, memory.span());
+      EXPECT_EQ(s.code(), error == ENOMEM ? ENOMEM : EIO);
+      EXPECT_NE(s.what().find(std::strerror(error)), std::string::npos) << s.what();
+    }).join();
+  }
 }
 
 // A descriptor that cannot be flushed.

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 
+#include "disk_wrapper.h"
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
 #include "os/tablestore/engine/io/file_disk.h"
@@ -13,68 +14,42 @@ namespace tablestore {
 namespace {
 
 // Lets so many writes and flushes through; tears the write after them, and fails from there on.
-class StoppingFile : public File {
+class StoppingFile : public FileWrapper {
  public:
-  StoppingFile(std::unique_ptr<File> file, int* left) : file_(std::move(file)), left_(left) {}
-  const std::string& path() const override { return file_->path(); }
-  uint64_t size_bytes() const override { return file_->size_bytes(); }
-  Status read(uint64_t offset, std::span<std::byte> out) override {
-    return file_->read(offset, out);
-  }
+  StoppingFile(std::unique_ptr<File> file, std::string name, int* left)
+      : FileWrapper(std::move(file)), name_(std::move(name)), left_(left) {}
   Status write(uint64_t offset, std::span<const std::byte> data) override {
-    if (*left_ > 0) return --*left_, file_->write(offset, data);
+    if (*left_ > 0) return --*left_, FileWrapper::write(offset, data);
     if (std::exchange(*left_, -1) == 0) {
       std::vector<std::byte> torn(data.begin(), data.end());
       std::memset(torn.data() + 40, 0xee, torn.size() - 40);
-      std::fstream(name, std::ios::in | std::ios::out | std::ios::binary)
+      std::fstream(name_, std::ios::in | std::ios::out | std::ios::binary)
           .seekp(static_cast<std::streamoff>(offset))
           .write(reinterpret_cast<char*>(torn.data()), static_cast<std::streamsize>(torn.size()));
     }
     return Status(EIO, "stopped");
   }
   Status flush() override {
-    if (*left_ > 0) return --*left_, file_->flush();
+    if (*left_ > 0) return --*left_, FileWrapper::flush();
     *left_ = -1;
     return Status(EIO, "stopped");
   }
-  Status allocate(uint64_t o, uint64_t n) override { return file_->allocate(o, n); }
-  Status write_zeroes(uint64_t o, uint64_t n) override { return file_->write_zeroes(o, n); }
-  Status punch(uint64_t o, uint64_t n) override { return file_->punch(o, n); }
-  Result<std::vector<ByteRange>> unwritten() override { return file_->unwritten(); }
-  std::string name;
 
  private:
-  std::unique_ptr<File> file_;
+  const std::string name_;
   int* left_;
 };
 
-class StoppingDisk : public Disk {
+class StoppingDisk : public DiskWrapper {
  public:
-  StoppingDisk(Disk& disk, int operations) : disk_(disk), left_(operations) {}
-  const std::string& name() const override { return disk_.name(); }
-  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    Result<std::unique_ptr<File>> file = disk_.open(path, mode);
-    if (!file.ok()) return file.status();
-    auto stopping = std::make_unique<StoppingFile>(file.take(), &left_);
-    stopping->name = disk_.table_path(path);
-    return std::unique_ptr<File>(std::move(stopping));
+  StoppingDisk(Disk& disk, int operations) : DiskWrapper(disk), left_(operations) {}
+
+ protected:
+  std::unique_ptr<File> wrap(const std::string& path, std::unique_ptr<File> file) override {
+    return std::make_unique<StoppingFile>(std::move(file), table_path(path), &left_);
   }
-  Result<bool> exists(const std::string& path) override { return disk_.exists(path); }
-  Result<std::vector<std::string>> list(const std::string& dir) override { return disk_.list(dir); }
-  Status make_dir(const std::string& dir) override { return disk_.make_dir(dir); }
-  Status remove(const std::string& path) override { return disk_.remove(path); }
-  Status rename(const std::string& from, const std::string& to) override {
-    return disk_.rename(from, to);
-  }
-  Status remove_tree(const std::string& dir) override { return disk_.remove_tree(dir); }
-  Status sync_dir(const std::string& dir) override { return disk_.sync_dir(dir); }
-  Result<DiskSpace> space() override { return disk_.space(); }
-  std::unique_ptr<WriteQueue> make_write_queue() override { return disk_.make_write_queue(); }
-  std::shared_ptr<rocksdb::FileSystem> table_fs() override { return disk_.table_fs(); }
-  std::string table_path(const std::string& path) const override { return disk_.table_path(path); }
 
  private:
-  Disk& disk_;
   int left_;
 };
 

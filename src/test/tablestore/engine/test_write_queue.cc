@@ -554,7 +554,7 @@ TEST(WriteQueueDeathTest, DestroyingABusyQueueIsABug) {
         queue->submit({&op, 1}, Begin::at_once);
         queue.reset();
       },
-      "ssert");
+      "drained before it is destroyed");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
     fuzz.py [TARGET ...] [--minutes M]    searches, M minutes each; what it reaches is kept
     fuzz.py TARGET FILE                   one input, with all that the sanitizers say
     fuzz.py --fixed [TARGET ...]          the committed inputs, and fixed seeds: a test suite
+    fuzz.py --fixed --seed N [TARGET ...] the same with another seed, a tenth of the runs
     fuzz.py --coverage [TARGET ...]       what the inputs of all kinds reach, by file
     fuzz.py --merge [TARGET ...]          makes the committed inputs anew of what was kept
 
@@ -57,7 +58,7 @@ def programs(tree: Path) -> dict[str, Path]:
         for path in sorted((tree / place).glob("fuzz_*")):
             if path.is_file() and os.access(path, os.X_OK):
                 found[path.name.removeprefix("fuzz_")] = path
-    found[DAMAGE] = tree / PLACES[0] / "tablestore_damage"
+    found[DAMAGE] = tree / "tablestore_damage"
     return found
 
 
@@ -121,13 +122,15 @@ def replay(target: str, program: Path, path: str) -> bool:
     return outcome.ok
 
 
-def fixed(target: str, program: Path) -> bool:
+def fixed(target: str, program: Path, seed: int | None) -> bool:
     runs = FIXED_RUNS.get(target, FIXED_RUNS_USUAL)
+    if seed is not None:
+        runs = max(1, runs // 10)
     where = STATE / f"fixed.{os.getpid()}" / target
     if target == DAMAGE:
-        command = [str(program), "--seeds", str(runs)]
+        command = [str(program), "--seeds", str(runs), "--seed", str(seed or 1)]
     else:
-        command = [str(program), *inputs(target), *LIMITS, "-seed=1", f"-runs={runs}",
+        command = [str(program), *inputs(target), *LIMITS, f"-seed={seed or 1}", f"-runs={runs}",
                    "-print_final_stats=1"]
     outcome = run(command, where)
     show(target, outcome)
@@ -202,6 +205,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="all of them by default; or one, and a file to replay")
     parser.add_argument("--minutes", type=float, default=1, help="of each target")
     parser.add_argument("--fixed", action="store_true", help="the suite: fixed seeds")
+    parser.add_argument("--seed", type=int, help="of the suite: another one than in all runs")
     parser.add_argument("--coverage", action="store_true", help="what the inputs reach")
     parser.add_argument("--merge", action="store_true", help="makes the committed inputs anew")
     return parser.parse_args()
@@ -223,7 +227,7 @@ def main() -> int:
     if arguments.coverage:
         return not coverage(targets, tree)
     if arguments.fixed:
-        results = [fixed(name, program) for name, program in targets.items()]
+        results = [fixed(name, program, arguments.seed) for name, program in targets.items()]
     else:
         results = [search(name, program, arguments.minutes) for name, program in targets.items()]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed, 0 skipped")

@@ -38,8 +38,12 @@ void read_chain(LogRing& ring, const LogPosition& start) {
     require((*group)->records.size() == h.transactions, "a record for each transaction");
     before = after;
   }
-  const Status end = reader.expect_end(UINT64_MAX / 2);
-  require(end.ok() || end.code() == EIO, "what is missing is damage");
+  require(reader.end().ok() || reader.end().code() == EIO, "what is not whole is damage");
+  const LogPosition& end = reader.position();
+  const BeyondEnd beyond = reader.look_beyond(end, UINT64_MAX / 2).take();
+  require(beyond.epoch >= end.epoch, "no epoch is below the chain's");
+  require(beyond.durable_lsn == 0 || beyond.durable_lsn >= end.next_lsn,
+          "what is lost is what the chain lacks");
 }
 
 void run(Input in) {

@@ -47,7 +47,13 @@ const char* name_of(FileSystem fs) { return fs == FileSystem::ext4 ? "ext4" : "x
 std::vector<FileSystemKind> kinds_of(FileSystem fs) {
   // Not -O fast_commit: there an fdatasync beside another one may return without having committed
   // anything (kernel 6.18; `--plain --mkfs "-O fast_commit"` shows it).
-  if (fs == FileSystem::ext4) return {{fs, "", ""}, {fs, "", "commit=1"}, {fs, "-b 1024", ""}};
+  // data=journal: ext4 takes O_DIRECT and ignores it, so that each written file is flushed.
+  if (fs == FileSystem::ext4)
+    return {{fs, "", ""},
+            {fs, "", "commit=1"},
+            {fs, "-b 1024", ""},
+            {fs, "", "data=writeback"},
+            {fs, "", "data=journal"}};
   // None with small blocks: the blocks of its directories would lie across sectors of a CutDisk.
   return {{fs, "", ""}, {fs, "-m reflink=0,rmapbt=0", "logbsize=256k"}, {fs, "-d agcount=2", ""}};
 }

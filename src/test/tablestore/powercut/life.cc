@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/engine/own_threads.h"
+#include "test/tablestore/powercut/copier.h"
 #include "test/tablestore/powercut/writer.h"
 
 namespace tablestore::powercut {
@@ -162,7 +164,11 @@ int live(const LifeOptions& options) {
   if (!d.empty()) fail(d);
   if (!report.writes) return lived;
   journal->begin(state, lsn);
-  write(*engine, *threads, *journal, state, report.seed);
+  {
+    std::optional<Copier> copier;
+    if (report.seed % 2) copier.emplace(options.dir, report.seed);
+    write(*engine, *threads, *journal, state, report.seed);
+  }
   engine->drain();
   check(engine->close(), "close");
   return lived;

@@ -38,7 +38,11 @@ constexpr char usage[] =
     "                    system that loses something?\n"
     "  --mkfs OPTIONS    of the file system, e.g. \"-O fast_commit\"\n"
     "  --sector BYTES    what a power cut never tears (default: 512 below ext4; 4096 below XFS,\n"
-    "                    whose own metadata do not survive a torn block)\n";
+    "                    whose own metadata do not survive a torn block)\n"
+    "The last line counts kinds of death. Exits with 0: all passed; 1: one failed; 77: none\n"
+    "failed, but something could not be done here (the lines SKIPPED say why).\n";
+
+constexpr int skipped_exit = 77;
 
 struct Arguments {
   CampaignOptions campaign;
@@ -123,9 +127,11 @@ std::string obstacle() {
   return {};
 }
 
-// Runs one campaign; returns whether it was clean.
+enum class Outcome { passed, failed, skipped };
+
+// Runs one campaign.
 template <typename Campaign>
-bool run(const char* name, const Arguments& a, Campaign campaign) {
+Outcome run(const char* name, const Arguments& a, Campaign campaign) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -142,14 +148,17 @@ bool run(const char* name, const Arguments& a, Campaign campaign) {
   print_counters(name, tally);
   if (!failure.empty())
     std::printf("FAILED %s, %s\n", name, failure.c_str());
-  return failure.empty();
+  return failure.empty() ? Outcome::passed : Outcome::failed;
 }
 
-bool cut_power(const Arguments& a, FileSystem fs, DiskServer& server) {
-  if (const std::string why = obstacle_to_cuts(a.campaign, fs, server); !why.empty()) {
-    std::printf("SKIPPED power cuts below %s: %s\n", name_of(fs), why.c_str());
-    return true;
-  }
+Outcome skip(const std::string& what, const std::string& why) {
+  std::printf("SKIPPED %s: %s\n", what.c_str(), why.c_str());
+  return Outcome::skipped;
+}
+
+Outcome cut_power(const Arguments& a, FileSystem fs, DiskServer& server) {
+  if (const std::string why = obstacle_to_cuts(a.campaign, fs, server); !why.empty())
+    return skip(std::string("power cuts below ") + name_of(fs), why);
   return run(name_of(fs), a, [&](CampaignOptions options, auto seconds, Tally* tally) {
     if (!options.sector_bytes) options.sector_bytes = fs == FileSystem::ext4 ? 512 : 4096;
     options.enough = [&](const Tally& t) {
@@ -159,7 +168,7 @@ bool cut_power(const Arguments& a, FileSystem fs, DiskServer& server) {
   });
 }
 
-bool kill_processes(const Arguments& a) {
+Outcome kill_processes(const Arguments& a) {
   return run("kill -9", a, [&](CampaignOptions options, auto seconds, Tally* tally) {
     options.enough = [&](const Tally& t) {
       return a.minutes > 0 ? seconds() >= a.minutes * 60 : t.kills >= a.kills;
@@ -168,24 +177,40 @@ bool kill_processes(const Arguments& a) {
   });
 }
 
-int run_all(const Arguments& a) {
-  if (a.kills > 0 && !kill_processes(a)) return 1;
-  if (a.cuts == 0) return 0;
-  if (const std::string why = obstacle(); !why.empty()) {
-    std::printf("SKIPPED power cuts: %s\n", why.c_str());
-    return 0;
-  }
+std::vector<FileSystem> wanted(const Arguments& a) {
+  std::vector<FileSystem> wanted;
+  for (const FileSystem fs : {FileSystem::ext4, FileSystem::xfs})
+    if (a.fs == "both" || a.fs == name_of(fs)) wanted.push_back(fs);
+  return wanted;
+}
+
+std::vector<Outcome> cut_power_below_all(const Arguments& a) {
+  const std::vector<FileSystem> file_systems = wanted(a);
+  auto skip_all = [&](const std::string& why) {
+    return std::vector<Outcome>(file_systems.size(), skip("power cuts", why));
+  };
+  if (const std::string why = obstacle(); !why.empty()) return skip_all(why);
   const std::string disks = a.campaign.dir + "/disks";
   std::filesystem::create_directories(disks);
   auto server = DiskServer::start(disks);
-  if (!server.ok()) {
-    std::printf("SKIPPED power cuts: %s\n", server.status().what().c_str());
-    return 0;
+  if (!server.ok()) return skip_all(server.status().what());
+  std::vector<Outcome> outcomes;
+  for (const FileSystem fs : file_systems) {
+    outcomes.push_back(cut_power(a, fs, **server));
+    if (outcomes.back() == Outcome::failed) break;
   }
-  bool clean = true;
-  for (const FileSystem fs : {FileSystem::ext4, FileSystem::xfs})
-    if (clean && (a.fs == "both" || a.fs == name_of(fs))) clean = cut_power(a, fs, **server);
-  return clean ? 0 : 1;
+  return outcomes;
+}
+
+int run_all(const Arguments& a) {
+  std::vector<Outcome> outcomes;
+  if (a.kills > 0) outcomes.push_back(kill_processes(a));
+  auto count = [&](Outcome o) { return int(std::ranges::count(outcomes, o)); };
+  if (a.cuts > 0 && count(Outcome::failed) == 0)
+    for (const Outcome o : cut_power_below_all(a)) outcomes.push_back(o);
+  const int failed = count(Outcome::failed), skipped = count(Outcome::skipped);
+  std::printf("%d passed, %d failed, %d skipped\n", count(Outcome::passed), failed, skipped);
+  return failed ? 1 : skipped ? skipped_exit : 0;
 }
 
 FileSystem file_system_in(const std::string& word) {

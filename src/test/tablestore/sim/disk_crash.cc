@@ -1,6 +1,7 @@
 // What a crash makes of a disk: the crash model of disk_image.h.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "test/tablestore/sim/disk_image.h"
 
@@ -169,6 +170,44 @@ uint64_t DiskImage::last_write() const {
   return last;
 }
 
+namespace {
+
+// Where what was acknowledged may be lost, its writes may lie in blocks that others own again.
+void note_stranger(Inode* inode, const PendingOp& op) {
+  if (op.kind == PendingOp::Kind::allocate) return;
+  for (uint64_t at = op.offset; at < op.offset + op.length; at += block_bytes) {
+    const uint32_t block = uint32_t(at / block_bytes);
+    inode->damaged.try_emplace(block, DamagedBlock{.good = inode->durable.pages.get(block)})
+        .first->second.since = op.id;
+  }
+}
+
+// Of what was being written, some sectors cannot be read after it.
+void lose_sectors(Inode* inode, const PendingOp& op, double chance, Random& random) {
+  if (chance <= 0 || op.kind != PendingOp::Kind::write) return;
+  for (size_t i = 0; i < op.pages.size(); ++i) {
+    if (double(random() >> 11) * 0x1p-53 >= chance) continue;
+    const uint32_t block = uint32_t(op.offset / block_bytes + i);
+    if (inode->durable.extents[block] != FileView::Extent::written) continue;
+    DamagedBlock& damaged = inode->damaged[block];
+    if (!op.promised) damaged.good = inode->durable.pages.get(block);
+    damaged.unreadable = true;
+    damaged.since = op.id;
+  }
+}
+
+// What looks as it should is no damage: a stray write that did not survive, say.
+void forget_what_is_whole(Inode* inode) {
+  std::erase_if(inode->damaged, [inode](const auto& each) {
+    static const Page zeros{};
+    const std::byte* good = each.second.good ? each.second.good->data() : zeros.data();
+    return !each.second.unreadable && each.first < inode->durable.extents.size() &&
+           std::memcmp(inode->durable.page(each.first), good, block_bytes) == 0;
+  });
+}
+
+}  // namespace
+
 void DiskImage::crash_inode(const std::string& path, Inode& inode, Fate fate, uint64_t last,
                             Random& random) {
   const bool log = path.starts_with("log/"), data = path.starts_with("containers/");
@@ -187,16 +226,23 @@ void DiskImage::crash_inode(const std::string& path, Inode& inode, Fate fate, ui
         whole = random() % 3 == 0;
         part = !whole && random() % 2;
     }
+    if (lost_promises_ && (whole || part)) note_stranger(&inode, op);
     if (whole)
-      inode.durable.apply(op);
-    else if (part)
-      apply_part(inode.durable, op, fate == Fate::torn, random);
+      inode.settle(op, remembers_previous_);
+    else
+      inode.give_up(op);
+    if (!part) continue;
+    apply_part(inode.durable, op, fate == Fate::torn, random);
+    lose_sectors(&inode, op, bad_sector_chance_, random);
   }
   inode.pending.clear();
+  forget_what_is_whole(&inode);
   if (inode.buffered) {
+    inode.dropped_end = 0;
     if (fate == Fate::keep || fate == Fate::not_last) inode.durable = inode.current;
     if (fate == Fate::torn || fate == Fate::scrambled)
       keep_some_appended(inode.durable, inode.current, random);
+    inode.judge_promise();
   }
   inode.current = inode.durable;
 }
@@ -209,6 +255,7 @@ void DiskImage::crash(Fate fate, Random& random) {
     drop_unnamed();
     return;
   }
+  lost_promises_ |= std::exchange(lies_told_, false);
   const uint64_t last = last_write();
   const bool names_too = fate == Fate::keep || fate == Fate::not_last;
   const bool some = fate == Fate::torn || fate == Fate::scrambled;
@@ -220,7 +267,7 @@ void DiskImage::crash(Fate fate, Random& random) {
   for (const auto& [path, id] : names_) path_of[id] = path;
   for (const auto& [id, path] : path_of) {
     const Inode& before = *inodes_.at(id);
-    if (before.pending.empty() && !before.buffered) continue;
+    if (before.pending.empty() && before.damaged.empty() && !before.buffered) continue;
     if (before.buffered && before.current.size == before.durable.size &&
         before.current.pages == before.durable.pages)
       continue;

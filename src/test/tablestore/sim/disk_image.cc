@@ -3,10 +3,49 @@
 #include <algorithm>
 #include <cstring>
 
+#include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
 #include "test/tablestore/paths.h"
 
 namespace tablestore::sim {
+
+namespace {
+
+// A write that lands in blocks where nobody wanted it: `inode` is as before.
+void note_stray(Inode* inode, const PendingOp& op) {
+  if (!op.stray) return;
+  const uint32_t first = uint32_t(op.offset / block_bytes);
+  for (uint32_t b = first; b < first + op.pages.size(); ++b)
+    inode->damaged.try_emplace(b, DamagedBlock{.good = inode->current.pages.get(b),
+                                               .since = op.id});
+}
+
+// A sector that is written anew can be read again.
+void make_readable(Inode* inode, const PendingOp& op) {
+  if (op.kind == PendingOp::Kind::allocate) return;
+  const uint32_t end = uint32_t((op.offset + op.length) / block_bytes);
+  for (auto it = inode->damaged.lower_bound(uint32_t(op.offset / block_bytes));
+       it != inode->damaged.end() && it->first < end; ++it)
+    it->second.unreadable = false;
+}
+
+// Of what was dropped there is nothing but the length.
+void sync_buffered(Inode* inode) {
+  const uint64_t before = inode->durable.size;
+  inode->durable = inode->current;
+  for (uint64_t at = before; at < std::min(inode->dropped_end, inode->current.size);) {
+    const uint64_t end = std::min(round_up_to_block(at + 1), inode->dropped_end);
+    auto page = std::make_shared<Page>();
+    std::memcpy(page->data(), inode->durable.page(uint32_t(at / block_bytes)), block_bytes);
+    std::memset(page->data() + at % block_bytes, 0, end - at);
+    inode->durable.set_page(uint32_t(at / block_bytes), std::move(page));
+    at = end;
+  }
+  inode->dropped_end = 0;
+  inode->judge_promise();
+}
+
+}  // namespace
 
 // --- FileView
 
@@ -157,23 +196,37 @@ uint64_t DiskImage::submit(InodeId id, PendingOp op) {
   // So is a piece that was punched, or converted, and is not durably so: its place on the disk is
   // another one than the one that is durable.
   const uint32_t first = uint32_t(op.offset / block_bytes);
-  std::vector<std::pair<uint64_t, uint64_t>> unsettled;
+  std::vector<const PendingOp*> unsettled;
   for (const PendingOp& p : inode.pending)
     if (p.first_touch && p.offset < op.offset + op.length && op.offset < p.offset + p.length)
-      unsettled.emplace_back(p.offset, p.offset + p.length);
-  auto touches = [&](uint32_t i) {
-    const uint64_t offset = (first + uint64_t(i)) * block_bytes;
-    return !inode.current.written(offset, block_bytes) ||
-           !inode.durable.written(offset, block_bytes) ||
-           std::ranges::any_of(unsettled, [offset](const auto& range) {
-             return range.first <= offset && offset < range.second;
-           });
+      unsettled.push_back(&p);
+  struct Touches {
+    bool first, seem_first;
+    bool operator==(const Touches&) const = default;
+  };
+  auto touches = [&](uint32_t i) -> Touches {
+    const PendingOp block{.id = op.id,
+                          .offset = (first + uint64_t(i)) * block_bytes,
+                          .length = block_bytes};
+    if (!in_place_ || !inode.current.written(block.offset, block_bytes)) return {true, true};
+    Touches t{!inode.durable.written(block.offset, block_bytes), !inode.seems_written(block)};
+    for (const PendingOp* p : unsettled)
+      if (p->offset <= block.offset && block.offset < p->offset + p->length) {
+        t.first = true;
+        t.seem_first |= !p->promised;
+      }
+    return t;
   };
   const uint32_t blocks = uint32_t(op.pages.size());
   for (uint32_t at = 0; at < blocks;) {
     uint32_t end = at + 1;
     while (end < blocks && touches(end) == touches(at)) ++end;
-    PendingOp piece{.kind = op.kind, .first_touch = touches(at), .id = op.id};
+    const Touches t = touches(at);
+    PendingOp piece{.kind = op.kind,
+                    .first_touch = t.first,
+                    .seems_first_touch = t.seem_first,
+                    .stray = op.stray,
+                    .id = op.id};
     piece.offset = (first + uint64_t(at)) * block_bytes;
     piece.length = (end - at) * block_bytes;
     piece.pages.assign(op.pages.begin() + at, op.pages.begin() + end);
@@ -197,8 +250,10 @@ void DiskImage::complete(InodeId id, uint64_t op) {
   Inode& inode = changed(id);
   for (PendingOp& pending : inode.pending)
     if (pending.id == op) {
+      note_stray(&inode, pending);
       pending.complete = true;
       inode.current.apply(pending);
+      if (!pending.stray) make_readable(&inode, pending);
     }
 }
 
@@ -235,37 +290,42 @@ DiskImage::Unsettled DiskImage::unsettled() const {
   return u;
 }
 
-void DiskImage::forget(InodeId id, uint64_t op) {
-  std::erase_if(changed(id).pending, [op](const PendingOp& p) { return p.id == op; });
+// A flush of `flushed` makes it durable.
+bool DiskImage::covers(InodeId flushed, InodeId id, const Inode& inode,
+                       const PendingOp& op) const {
+  return op.complete && (flushed == id || (in_place_ && !op.first_touch &&
+                                           inode.durable.written(op.offset, op.length)));
 }
 
 void DiskImage::flush(InodeId id) {
   for (const auto& [other, shared] : inodes_) {
-    const bool own = other == id;
     if (shared->buffered) {
-      if (own) {
-        Inode& inode = changed(other);
-        inode.durable = inode.current;
-      }
+      if (other == id) sync_buffered(&changed(other));
       continue;
     }
-    auto covered = [own](const Inode& inode, const PendingOp& op) {
-      return op.complete &&
-             (own || (!op.first_touch && inode.durable.written(op.offset, op.length)));
-    };
-    if (std::ranges::none_of(shared->pending,
-                             [&](const PendingOp& op) { return covered(*shared, op); }))
+    if (std::ranges::none_of(shared->pending, [&](const PendingOp& op) {
+          return covers(id, other, *shared, op);
+        }))
       continue;
     Inode& inode = changed(other);
     std::vector<PendingOp> left;
     for (PendingOp& op : inode.pending) {
-      if (covered(inode, op))
-        inode.durable.apply(op);
+      if (covers(id, other, inode, op))
+        inode.settle(op, remembers_previous_);
       else
         left.push_back(std::move(op));
     }
     inode.pending = std::move(left);
   }
+  if (lies_told_) promise(id);
+}
+
+std::vector<DiskImage::InodeId> DiskImage::dirty() const {
+  std::vector<InodeId> all;
+  for (const auto& [id, inode] : inodes_)
+    if (!inode->buffered && std::ranges::any_of(inode->pending, &PendingOp::complete))
+      all.push_back(id);
+  return all;
 }
 
 // --- buffered files
@@ -289,7 +349,9 @@ void DiskImage::append(InodeId id, std::span<const std::byte> data) {
 }
 
 void DiskImage::truncate(InodeId id, uint64_t bytes) {
-  FileView& view = changed(id).current;
+  Inode& inode = changed(id);
+  inode.promised.size = std::min(inode.promised.size, bytes);
+  FileView& view = inode.current;
   view.grow(bytes);
   view.size = bytes;
   const uint32_t blocks = uint32_t((bytes + block_bytes - 1) / block_bytes);
@@ -297,21 +359,6 @@ void DiskImage::truncate(InodeId id, uint64_t bytes) {
     view.set_extent(b, FileView::Extent::hole);
   view.extents.resize(blocks);
   view.pages.cut(blocks);
-}
-
-bool DiskImage::rot(InodeId id, uint32_t block, uint64_t bit) {
-  const Inode& before = inode(id);
-  if (block >= before.durable.extents.size() ||
-      before.durable.extents[block] != FileView::Extent::written)
-    return false;
-  Inode& inode = changed(id);
-  for (FileView* view : {&inode.durable, &inode.current}) {
-    auto page = std::make_shared<Page>();
-    std::memcpy(page->data(), view->page(block), block_bytes);
-    (*page)[bit / 8 % block_bytes] ^= std::byte(1 << bit % 8);
-    view->set_page(block, std::move(page));
-  }
-  return true;
 }
 
 void DiskImage::drop_unnamed() {

@@ -48,8 +48,30 @@
 // kill -9 of the process is not a crash of the disk: what was complete stays visible, and not
 // durable; what was submitted happens, or not, or as far as the kernel had been asked for it.
 //
-// A write that fails leaves any of its sectors; a flush that fails leaves everything as it was, and
-// nobody may rely on a later one: the engine ends.
+// A write that fails leaves any of its sectors. A flush that fails leaves everything as it was, or
+// drops what it covered (drop_flush): reads give what lay there before, and later flushes succeed
+// without it. Nobody may rely on a later one: the engine ends. [An error of the device's cache, or
+// of the page cache, is told once; then what could not be written counts as clean.]
+//
+// A flush that lies (pretend_flush) is reported as done and does nothing, for files and for names:
+// what it promised is lost in a crash as anything is that is not durable. So a table's file may be
+// shorter, hold zeros or be missing, long after the process that synced it was killed. Lost as well
+// is what a later flush that does its work promises of blocks that are in place only if that lie is
+// believed.
+//
+// A file system that is not in place (remap_every_write): no block is ever written over, so every
+// write is a first touch, which only a flush of its own file makes durable. [btrfs; a container
+// whose blocks are shared with a copy.]
+//
+// Damage: what a block holds is not what was written to it, or cannot be read. It is known, block
+// by block, with what should be there (Inode::damaged), until that block is durably written anew.
+// So there is a disk on which nothing was damaged (healed), and an oracle can tell what the damage
+// may cost.
+//  - At rest: a bit flips (rot); a block is again what it was before its last write (revert).
+//  - A write that is reported as complete is lost (lose), or lands in other blocks, of the same
+//    file or of any other (PendingOp::stray, overwrite).
+//  - A bad sector: its block cannot be read (EIO) until it is written anew. It comes at rest
+//    (make_unreadable), or of what is being written at a crash (set_bad_sector_chance).
 #pragma once
 
 #include <algorithm>
@@ -87,6 +109,7 @@ class Pages {
     }
     pages_[block] = std::move(page);
   }
+  PagePtr get(uint32_t block) const { return block < pages_.size() ? pages_[block] : nullptr; }
   void cut(uint32_t blocks) {
     if (blocks < pages_.size()) pages_.resize(blocks);
   }
@@ -130,11 +153,22 @@ struct PendingOp {
   bool complete = false;
   bool failed = false;       // an error was reported, and this is never complete
   bool first_touch = false;  // needs a flush of its own file
+  bool seems_first_touch = false;  // would need it, had no flush before lied
+  bool stray = false;        // lands where nobody wanted it
+  bool lost = false;         // a write that holds what lay there before
+  bool promised = false;     // not durable, though it would be, had no flush lied
   uint64_t id = 0;           // ascending in the order of submission
   uint64_t offset = 0;
   uint64_t length = 0;
   // Pieces of one write have the same id.
   std::vector<PagePtr> pages = {};  // of a write, one per block
+};
+
+// A block that does not hold what was written to it.
+struct DamagedBlock {
+  PagePtr good;             // what should be there
+  bool unreadable = false;
+  uint64_t since = 0;       // the last write before: a later one mends it
 };
 
 struct Inode {
@@ -143,6 +177,20 @@ struct Inode {
   FileView durable;
   FileView current;
   std::vector<PendingOp> pending;
+  std::map<uint32_t, DamagedBlock> damaged;  // by block
+  Pages previous;           // of durable blocks, what they held before; see remember_previous()
+  uint64_t dropped_end = 0; // buffered: what a failed sync has dropped ends here
+  FileView promised;        // buffered: what a lying sync has promised
+  uint64_t promised_end = 0;  // of what is damaged, if the file ends before
+
+  // Makes a change durable.
+  void settle(const PendingOp& op, bool remember_previous);
+  // It never becomes durable: what of it was promised is damaged.
+  void give_up(const PendingOp& op);
+  // Of a buffered file: what is durable now stays so, and what it lacks of the promise is damaged.
+  void judge_promise();
+  // Whether it would lie in written extents, durably, had no flush lied before `op` was submitted.
+  bool seems_written(const PendingOp& op) const;
 };
 
 // What becomes of everything that is not durable.
@@ -182,7 +230,7 @@ class DiskImage {
   void complete(InodeId id, uint64_t op);
   std::pair<uint64_t, uint64_t> range(InodeId id, uint64_t op) const;  // offset and length
   void fail(InodeId id, uint64_t op);    // reported as failed
-  void forget(InodeId id, uint64_t op);  // a write that the disk loses
+  void lose(InodeId id, uint64_t op);    // a write that the disk loses
   // Whether something was submitted for a part of the range that is neither complete nor failed.
   bool in_flight(InodeId id, uint64_t offset, uint64_t length) const;
 
@@ -194,14 +242,39 @@ class DiskImage {
   };
   Unsettled unsettled() const;
   void flush(InodeId id);
+  void pretend_flush(InodeId id);
+  void pretend_sync_dir() { lies_told_ = true; }
+  // One that fails, and drops what it would have made durable of data: of `id` only, or of all. 0:
+  // of no file, but of a directory.
+  enum class Covered { own, all };
+  void drop_flush(InodeId id, Covered what);
+  // From now on, for ever.
+  void remap_every_write() { in_place_ = false; }
+  bool in_place() const { return in_place_; }
+  // Direct files with writes that a flush of their own would make durable.
+  std::vector<InodeId> dirty() const;
 
   // Buffered files.
   void append(InodeId id, std::span<const std::byte> data);
   void truncate(InodeId id, uint64_t bytes);
 
-  // Damage at rest: flips a bit of a durable block; it must not be pending. False where it holds
-  // nothing.
+  // Damage at rest, of a durable block that is not pending. False where it holds nothing.
   bool rot(InodeId id, uint32_t block, uint64_t bit);
+  bool make_unreadable(InodeId id, uint32_t block);
+  // Only what remember_previous() has seen written twice; a buffered file's block gets zeros.
+  bool revert(InodeId id, uint32_t block);
+  void remember_previous() { remembers_previous_ = true; }
+  // A write to other files lands in this block, durably, whatever kind of file it is.
+  void overwrite(InodeId id, uint32_t block, PagePtr page);
+  // Of each block that is being written at a crash, and not known to be whole or absent after it.
+  void set_bad_sector_chance(double chance) { bad_sector_chance_ = chance; }
+  // False: there is an unreadable block in the range.
+  bool readable(InodeId id, uint64_t offset, uint64_t length) const;
+  bool is_damaged() const;
+  // The same disk without damage.
+  DiskImage healed() const;
+  // A crash may have lost what a flush had promised.
+  bool lost_promises() const { return lost_promises_; }
 
   void crash(Fate fate, Random& random);
 
@@ -224,6 +297,13 @@ class DiskImage {
   void drop_unnamed();
   void crash_inode(const std::string& path, Inode& inode, Fate fate, uint64_t last, Random& random);
   uint64_t last_write() const;
+  bool covers(InodeId flushed, InodeId id, const Inode& inode, const PendingOp& op) const;
+  void promise(InodeId flushed);  // what is not durable, and seems to be
+  // As far as anybody knows who believes every flush.
+  bool seems_to_cover(InodeId flushed, InodeId id, const Inode& inode, const PendingOp& op) const;
+  // Of a durable block; null where it cannot be damaged now.
+  Inode* at_rest(InodeId id, uint32_t block);
+  void damage(Inode* inode, uint32_t block, PagePtr page);
 
   std::map<std::string, InodeId> names_;
   std::map<std::string, InodeId> durable_names_;
@@ -231,6 +311,11 @@ class DiskImage {
   std::map<InodeId, std::shared_ptr<Inode>> inodes_;
   InodeId next_inode_ = 1;
   uint64_t next_op_ = 1;
+  bool in_place_ = true;
+  bool remembers_previous_ = false;
+  bool lies_told_ = false;
+  bool lost_promises_ = false;
+  double bad_sector_chance_ = 0;
 };
 
 }  // namespace tablestore::sim

@@ -32,11 +32,11 @@ struct Short {
     if (ops == 1 && !machine.engine().checkpoint().ok()) throw Failure{"checkpoint fails"};
     machine.disk().watch(nullptr);
     snapshots->push_back(machine.snapshot());
-    machine.check_live({});
+    machine.check_live();
     if (!machine.disk().misuse().empty()) throw Failure{machine.disk().misuse()};
   }
   static void check_recovered(Machine& machine, const Machine& before, const Snapshot& crashed) {
-    machine.check_recovered(before, crashed, {}, false);
+    machine.check_recovered(before, crashed.acknowledged_lsn);
   }
   static void check_running(Machine&) {}  // check_recovered() has compared all
   static void end(Machine&) {}

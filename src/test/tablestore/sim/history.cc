@@ -24,6 +24,7 @@ std::span<const unsigned> weights(uint64_t seed) {
 void choose_base(uint64_t seed, HistoryOptions* options) {
   options->provisioned = seed % 3 == 0;
   options->wrapped = seed % 2 && !options->provisioned;
+  options->remapped = seed % 16 == 9;
 }
 
 std::unique_ptr<HistoryRun> begin(const HistoryOptions& options) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
+#include "test/tablestore/sim/damage_bounds.h"
 
 namespace tablestore::sim {
 
@@ -17,10 +17,33 @@ class Machine::SimTxn : public Txn {
   void durable() noexcept override {
     require(lsn() > machine_.acknowledged_lsn_, "acknowledged in log order");
     machine_.acknowledged_lsn_ = lsn();
+    machine_.trusted_failed_flush_ |= machine_.disk_->refused().flushes > 0;
   }
-  void applied() noexcept override { is_applied = true; }
+  void applied() noexcept override {
+    require(lsn() <= machine_.acknowledged_lsn_, "applied after it was acknowledged");
+    require(lsn() > machine_.applied_lsn_, "applied once, in log order");
+    machine_.applied_lsn_ = lsn();
+    is_applied = true;
+  }
   Change change;
   bool is_applied = false;
+
+ private:
+  Machine& machine_;
+};
+
+// Around a call that compacts, and waits for that.
+class Machine::CompactionsRun {
+ public:
+  explicit CompactionsRun(Machine& machine) : machine_(machine) {
+    machine_.compacts_ = true;
+    machine_.meets_full_disk(machine_.threads_->flush_table());
+    machine_.threads_->begin_compactions();
+  }
+  ~CompactionsRun() {
+    machine_.threads_->end_compactions();
+    machine_.compacts_ = false;
+  }
 
  private:
   Machine& machine_;
@@ -34,7 +57,7 @@ EngineOptions Machine::engine_options() {
   o.container_bytes = 4 << 20;
   o.capacity_bytes = 40 << 20;  // few containers, so that space is punched, restored and split
   o.memtable_bytes = 64 << 20;
-  o.table_cache_bytes = 4 << 20;
+  o.table_cache_bytes = 64 << 10;  // so that it evicts
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.prepare_ahead_bytes = 1 << 20;
@@ -58,17 +81,21 @@ DiskImage Machine::format() {
 
 Machine::Machine(DiskImage image, uint64_t seed, State floor, uint64_t floor_lsn)
     : disk_(std::make_unique<SimDisk>(std::move(image), capacity_bytes, seed)), random_(seed) {
+  threads_->step_compactions();
   become(std::move(floor), floor_lsn);
 }
 
-Machine::~Machine() { disk_->end_of_process(); }
+Machine::~Machine() {
+  disk_->end_of_process();
+  threads_->forget_compactions();
+}
 
 void Machine::become(State state, uint64_t lsn) {
   submitted_.clear();
   references_ = references_of(state);
   latest_ = state;
   floor_ = std::move(state);
-  floor_lsn_ = acknowledged_lsn_ = lsn;
+  floor_lsn_ = acknowledged_lsn_ = applied_lsn_ = lsn;
 }
 
 Status Machine::open() {
@@ -82,6 +109,7 @@ Status Machine::open() {
   auto opened = Engine::open(*disk_, std::move(options));
   if (!opened.ok()) return opened.status();
   engine_ = opened.take();
+  threads_->let_compactions_wait();
   return {};
 }
 
@@ -96,14 +124,28 @@ void Machine::flush_table_meanwhile() {
     flushes_ = true;
     table_is_full_ = threads_->flush_table().code() == ENOSPC;  // the next one dies of others
     flushes_ = false;
+    if (random_() % 4 == 0) step_compaction();
   });
 }
 
 Status Machine::compact() {
+  const CompactionsRun running(*this);
+  return engine_->compact();
+}
+
+void Machine::step_compaction() {
   compacts_ = true;
-  const Status s = engine_->compact();
+  threads_->step_compaction();
   compacts_ = false;
-  return s;
+}
+
+void Machine::idle() {
+  for (const char* work : {"commit", "vouch", "commit"})
+    if (threads_->has(work)) threads_->step(work);
+}
+
+bool Machine::is_quiet() const {
+  return std::ranges::all_of(submitted_, [](const auto& t) { return t->is_applied; });
 }
 
 void Machine::transaction(std::span<const OpOnObject> ops, bool abandon) {
@@ -133,18 +175,14 @@ void Machine::commit_all() {
   while (std::ranges::any_of(submitted_, [](const auto& t) { return !t->is_applied; })) commit();
 }
 
-DamagedBlocks Machine::damage(bool* elsewhere) const {
-  DamagedBlocks blocks;
-  const DiskImage image = disk_->image();
-  for (const auto& [path, id] : image.all_names())
-    for (auto d = disk_->damage().lower_bound({id, 0});
-         d != disk_->damage().end() && d->first == id; ++d) {
-      if (path.starts_with("containers/"))
-        blocks.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), d->second});
-      else if (elsewhere)
-        *elsewhere = true;
-    }
-  return blocks;
+Damage Machine::damage() const {
+  return damage_of(disk_->image(), engine_ ? threads_->table() : nullptr);
+}
+
+bool Machine::is_log_full() const {
+  for (const auto& [name, value] : engine_->statistics())
+    if (name == "log_used_bytes") return value + (256 << 10) > engine_options().log_bytes;
+  return true;
 }
 
 Snapshot Machine::snapshot() const {
@@ -196,41 +234,90 @@ uint64_t Machine::recovered_lsn() const {
   return lsn;
 }
 
-void Machine::check_recovered(const Machine& before, const Snapshot& crashed,
-                              const DamagedBlocks& damage, bool lied) {
+void Machine::check_recovered(const Machine& before, uint64_t least_lsn) {
   const uint64_t lsn = recovered_lsn();
-  if (lsn < crashed.acknowledged_lsn && !lied)
-    throw Failure{"transaction " + std::to_string(crashed.acknowledged_lsn) +
+  if (lsn < least_lsn)
+    throw Failure{"transaction " + std::to_string(least_lsn) +
                   " was acknowledged, the store ends with " + std::to_string(lsn)};
-  State state = before.state_at(lsn);
+  check_is(before, lsn, before.state_at(lsn), damage());
+}
+
+void Machine::check_is(const Machine& before, uint64_t lsn, State state, const Damage& damage) {
+  forget_missing(*engine_, before.droppable_, &state);
   if (auto d = difference(*engine_, state, damage, &damaged_reads_); !d.empty())
     throw Failure{"after recovery up to transaction " + std::to_string(lsn) + ": " + d};
   become(std::move(state), lsn);
 }
 
-void Machine::check_some(Random& random, const DamagedBlocks& damage, bool may_fail) {
+void Machine::check_remains(const Machine& before) {
+  const uint64_t lsn = recovered_lsn();
+  if (lsn < before.floor_lsn_) return;  // which states there were then, nobody knows any more
+  State state = before.state_at(lsn);
+  const auto is_kept = [&before](const BlockRef& block) {
+    return std::ranges::any_of(before.latest_.objects, [&block](const auto& object) {
+      return std::ranges::count(object.second, block) > 0;
+    });
+  };
+  Damage may_hide = damage();
+  for (const auto& [name, blocks] : state.objects)
+    for (const BlockRef& b : blocks)
+      if (!is_kept(b)) may_hide.blocks.insert({b.container, b.block});
+  check_is(before, lsn, std::move(state), may_hide);
+}
+
+Status Machine::salvage() {
+  droppable_ = unreadable_rows(*engine_, latest_);
+  const CompactionsRun running(*this);
+  const auto salvaged = engine_->salvage_table([this](Family family, std::string_view key) {
+    if (!droppable_[size_t(family)].contains(std::string(key)))
+      throw Failure{"a salvage drops row " + std::string(key) + ", which can be read"};
+  });
+  return salvaged.ok() ? Status() : salvaged.status();
+}
+
+void Machine::accept_dropped() {
+  const auto left = engine_->find_table_damage();
+  if (!left.ok()) throw Failure{"a salvaged table cannot be read: " + left.status().what()};
+  if (!left->empty()) throw Failure{"a salvaged table is damaged"};
+  State state = state_at(UINT64_MAX);
+  forget_missing(*engine_, droppable_, &state);
+  droppable_ = {};
+  become(std::move(state), recovered_lsn());
+}
+
+void Machine::check_some(Random& random, bool may_fail) {
   if (latest_.objects.empty()) return;
+  const Damage damaged = damage();
   const auto object = std::next(latest_.objects.begin(),
                                 ptrdiff_t(random() % latest_.objects.size()));
-  BlockMemory found(block_bytes), wanted(block_bytes);
   for (unsigned n = 0; n < 16 && !object->second.empty(); ++n) {
-    const BlockRef& b = object->second[random() % object->second.size()];
-    fill_block(b.seed, b.index, wanted.data());
-    const Status s = engine_->read({b.container, b.block, 1}, found.span());
-    const bool may_differ = damage.contains({b.container, b.block});
-    if (s.ok() ? may_differ || std::memcmp(found.data(), wanted.data(), block_bytes) == 0
-               : may_fail || may_differ)
-      continue;
-    throw Failure{"of a running store: object " + object->first +
-                  (s.ok() ? " reads other bytes" : " cannot be read: " + s.what())};
+    std::string error;
+    const BlockRef& block = object->second[random() % object->second.size()];
+    const BlockIs is = look_at(*engine_, block, damaged, may_fail, &error);
+    if (is == BlockIs::wrong || is == BlockIs::unreadable)
+      throw Failure{"of a running store: object " + object->first +
+                    (is == BlockIs::wrong ? " reads other bytes" : " cannot be read: " + error)};
   }
 }
 
-void Machine::check_live(const DamagedBlocks& damage) {
+void Machine::check_live() {
+  for (const auto& txn : submitted_)
+    if (!txn->is_applied)
+      throw Failure{"transaction " + std::to_string(txn->lsn()) + " was drained and not applied"};
   const Faults faults = disk_->set_faults({});
-  const std::string d = difference(*engine_, state_at(UINT64_MAX), damage, &damaged_reads_);
+  const std::string d = difference(*engine_, state_at(UINT64_MAX), damage(), &damaged_reads_);
   disk_->set_faults(faults);
   if (!d.empty()) throw Failure{"of a running store: " + d};
+}
+
+// ---- of the disks of these stores
+
+LiveLog read_live_log(const DiskImage& whole) {
+  return read_live_log(whole, Machine::engine_options());
+}
+
+Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn) {
+  return bounds_of(left, acknowledged_lsn, Machine::engine_options());
 }
 
 }  // namespace tablestore::sim

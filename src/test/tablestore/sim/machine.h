@@ -43,8 +43,12 @@ class Machine {
   bool table_is_full() const { return table_is_full_; }
   bool meets_full_disk(const Status& status);
   Status compact();
+  // A compaction that the table wants.
+  void step_compaction();
+  // What the lane does when nothing happens for a while.
+  void idle();
   // Reads some of what is queued, which must be there, or fail where it `may_fail`.
-  void check_some(Random& random, const DamagedBlocks& damage, bool may_fail);
+  void check_some(Random& random, bool may_fail);
   // From now on, the table is flushed now and then while writes are in flight.
   void flush_table_meanwhile();
 
@@ -62,27 +66,41 @@ class Machine {
   // The same from within SimDisk::watch.
   Snapshot snapshot(const DiskImage& image, const char* io) const;
 
-  // After recovery from `crashed`, a snapshot of `before`: checks the state, and makes it the floor
-  // of this life. `lied`: the disk has not kept its promises, so that acknowledged transactions may
-  // be missing, and what is in `damage` may be.
-  void check_recovered(const Machine& before, const Snapshot& crashed, const DamagedBlocks& damage,
-                       bool lied);
-  // While nothing is queued: everything that was submitted is there.
-  void check_live(const DamagedBlocks& damage);
+  // After recovery from a snapshot of `before`: checks that nothing up to `least_lsn` is missing,
+  // and all the state but what this disk's damage may hide; and makes it the floor of this life.
+  void check_recovered(const Machine& before, uint64_t least_lsn);
+  // The same of a disk whose flushes lied: it may have lost anything, also of what earlier lives
+  // wrote. Blocks that were freed later may be others' by now.
+  void check_remains(const Machine& before);
+  // While nothing is queued: salvages the table, which may drop the rows that could not be read
+  // before. Then accept_dropped() takes what is left for what should be there; before that, a crash
+  // may leave it as it was, or any of it done. Throws Failure.
+  Status salvage();
+  void accept_dropped();
+  // While nothing is queued: everything that was submitted is there, durable and applied.
+  void check_live();
+  // Nothing is queued, or on its way to a group.
+  bool is_quiet() const;
+  // There may be no space for a group that says nothing new.
+  bool is_log_full() const;
 
   const State& floor() const { return floor_; }
   uint64_t floor_lsn() const { return floor_lsn_; }
   uint64_t damaged_reads() const { return damaged_reads_; }
-  // The disk's damage in containers, as the oracle wants it. `elsewhere`: there is some in other
-  // files.
-  DamagedBlocks damage(bool* elsewhere = nullptr) const;
+  // What the disk's damage may hide now.
+  Damage damage() const;
+  // Something was acknowledged although a flush had failed before.
+  bool trusted_failed_flush() const { return trusted_failed_flush_; }
   uint64_t recovered_lsn() const;
   // State after transaction `lsn`.
   State state_at(uint64_t lsn) const;
 
  private:
   class SimTxn;
+  class CompactionsRun;
   void become(State state, uint64_t lsn);
+  // The state `lsn` of `before` and nothing else, but for what `damage` may hide.
+  void check_is(const Machine& before, uint64_t lsn, State state, const Damage& damage);
   Moments moments_at(const DiskImage& image, const std::string& io) const;
 
   std::unique_ptr<SimDisk> disk_;
@@ -93,12 +111,15 @@ class Machine {
   bool flushes_ = false;
   State floor_;
   uint64_t floor_lsn_;
+  RowNames droppable_;  // by the salvage that is under way
   State latest_;  // after all that was submitted, in the order of submission
   References references_;  // of latest_
   std::vector<std::shared_ptr<SimTxn>> submitted_;
   std::shared_ptr<SimTxn> in_hand_;  // also when the disk failed meanwhile: its writes go on
   uint64_t acknowledged_lsn_ = 0;
+  uint64_t applied_lsn_ = 0;
   uint64_t damaged_reads_ = 0;
+  bool trusted_failed_flush_ = false;
   static uint64_t next_content_;
   static uint64_t provision_bytes_;
   char sequencers_[2] = {};

@@ -26,6 +26,8 @@ constexpr char usage[] =
     "  --no-minimise     a failing history is not made smaller\n"
     "  --wrapped         it began in the log's second lap (with --seed: some do)\n"
     "  --provisioned     it began with containers that mkfs had written (the same)\n"
+    "  --remapped        on a file system that writes nothing in place (the same)\n"
+    "  --twice           runs each history twice, and compares them to the last I/O\n"
     "  --trace           tells each step and each I/O\n"
     "  --steps N         of one history (default 120)\n"
     "  --exhaustive      all histories of up to N transactions (default 3), crashed at every I/O\n";
@@ -40,6 +42,7 @@ void report(const Totals& totals) {
       {"deaths by a failing disk", sum.died},
       {"damaged stores refused", sum.refused},
       {"damaged blocks found", sum.damaged_reads},
+      {"tables salvaged", sum.repairs},
       {"checkpoints", sum.checkpoints},
       {"full logs", sum.full_logs},
       {"I/Os on a full disk", sum.no_spaces},
@@ -78,7 +81,9 @@ int main(int argc, char** argv) {
       .histories = tablestore::sim::histories,
       .run_exhaustive = tablestore::sim::run_exhaustive,
       .report = report,
-      .own_flags = {{"--provisioned", &a.history.provisioned}},
+      .own_flags = {{"--provisioned", &a.history.provisioned},
+                    {"--remapped", &a.history.remapped},
+                    {"--twice", &a.twice}},
   };
   parse(argc, argv, simulator, &a);
   return run(simulator, a);

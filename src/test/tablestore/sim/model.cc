@@ -1,5 +1,6 @@
 #include "test/tablestore/sim/model.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "os/tablestore/engine/io/block_memory.h"
@@ -38,9 +39,51 @@ void add_counters(std::string* row, const std::string& deltas) {
   }
 }
 
-std::string rows_difference(Engine& engine, const State& expected) {
+// Every key that a history can have used: those of the other families are in the state.
+std::set<std::string> possible_keys(Family family, const State& expected) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : expected.rows[size_t(family)]) keys.insert(key);
+  for (unsigned n = 0; n < 10; ++n) {
+    const std::string k = "k" + std::to_string(n);
+    if (family == Family::object) keys.insert("o" + std::to_string(n));
+    if (family == Family::data || family == Family::omap) keys.insert(k);
+    if (family == Family::super) keys.insert("M" + k);
+  }
+  keys.insert(family == Family::super ? "P" : "big");
+  return keys;
+}
+
+// One by one, as an iterator ends at the first row that cannot be read.
+std::string rows_one_by_one(Engine& engine, Family family, const State& expected,
+                            const Damage& damage, uint64_t* damaged_reads) {
+  const auto& rows = expected.rows[size_t(family)];
+  for (const std::string& key : possible_keys(family, expected)) {
+    std::string value;
+    const auto found = engine.get(family, key, &value);
+    const auto wanted = rows.find(key);
+    const std::string where =
+        "family " + std::to_string(unsigned(family)) + ": row " + key + " of a damaged table ";
+    if (!found.ok()) {
+      if (!damage.may_hide(family, key))
+        return where + "cannot be read, and is in no damaged file: " + found.status().what();
+      ++*damaged_reads;
+      continue;
+    }
+    if (*found != (wanted != rows.end())) return where + (*found ? "is there" : "is missing");
+    if (*found && value != wanted->second) return where + "has another value";
+  }
+  return {};
+}
+
+std::string rows_difference(Engine& engine, const State& expected, const Damage& damage,
+                            uint64_t* damaged_reads) {
   for (unsigned f = 0; f < families; ++f) {
-    auto it = engine.iterate(Family(f), f == 0 ? std::string("\1", 1) : "", "");
+    if (!damage.rows[f].empty()) {
+      auto d = rows_one_by_one(engine, Family(f), expected, damage, damaged_reads);
+      if (!d.empty()) return d;
+      continue;
+    }
+    auto it = engine.iterate(Family(f), "\1", "");  // not the engine's own
     it->seek_to_first();
     const std::string where = "family " + std::to_string(f) + ": ";
     for (const auto& [key, value] : expected.rows[f]) {
@@ -71,6 +114,8 @@ std::string ownership_difference(Engine& engine, const State& expected) {
         return block_name(b.container, b.block) + " of object " + name + " has no owner";
       seen.try_emplace(b.container, bitmap->second.blocks()).first->second.set(b.block, 1);
     }
+  // Rows of the allocation map are damaged, or were: what they said of free blocks is lost.
+  if (!engine.knows_owners()) return {};
   for (const auto& [container, bitmap] : owned) {
     const auto found = seen.find(container);
     if (found == seen.end() ? bitmap.count() != 0 : found->second != bitmap)
@@ -97,27 +142,40 @@ std::string space_difference(Engine& engine) {
   return {};
 }
 
-std::string data_difference(Engine& engine, const State& expected, const DamagedBlocks& damage,
+std::string data_difference(Engine& engine, const State& expected, const Damage& damage,
                             uint64_t* damaged_reads) {
-  BlockMemory found(block_bytes), wanted(block_bytes);
   for (const auto& [name, blocks] : expected.objects)
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const BlockRef& b = blocks[i];
-      const Status s = engine.read({b.container, b.block, 1}, found.span());
-      fill_block(b.seed, b.index, wanted.data());
-      if (s.ok() && std::memcmp(found.data(), wanted.data(), block_bytes) == 0) continue;
-      if (damage.contains({b.container, b.block})) {
-        ++*damaged_reads;
-        continue;
-      }
-      return "object " + name + " block " + std::to_string(i) + ", " +
-             block_name(b.container, b.block) +
-             (s.ok() ? " has other bytes" : " cannot be read: " + s.what());
+      std::string error;
+      const BlockIs is = look_at(engine, blocks[i], damage, false, &error);
+      *damaged_reads += is == BlockIs::damaged;
+      if (is == BlockIs::wrong || is == BlockIs::unreadable)
+        return "object " + name + " block " + std::to_string(i) + ", " +
+               block_name(blocks[i].container, blocks[i].block) +
+               (is == BlockIs::wrong ? " has other bytes" : " cannot be read: " + error);
     }
   return {};
 }
 
 }  // namespace
+
+RowNames unreadable_rows(Engine& engine, const State& expected) {
+  RowNames unreadable;
+  std::string value;
+  for (unsigned f = 0; f < families; ++f)
+    for (const std::string& key : possible_keys(Family(f), expected))
+      if (!engine.get(Family(f), key, &value).ok()) unreadable[f].insert(key);
+  return unreadable;
+}
+
+void forget_missing(Engine& engine, const RowNames& rows, State* expected) {
+  std::string value;
+  for (unsigned f = 0; f < families; ++f)
+    for (const std::string& key : rows[f]) {
+      const auto found = engine.get(Family(f), key, &value);
+      if (found.ok() && !*found) expected->rows[f].erase(key);
+    }
+}
 
 void State::apply(const Change& change) {
   for (const Change::Row& r : change.rows) {
@@ -139,9 +197,35 @@ void State::apply(const Change& change) {
   }
 }
 
-std::string difference(Engine& engine, const State& expected, const DamagedBlocks& damage,
+bool Damage::any_rows() const {
+  return std::ranges::any_of(rows, [](const auto& ranges) { return !ranges.empty(); });
+}
+
+bool Damage::may_hide(Family family, const std::string& key) const {
+  return std::ranges::any_of(rows[size_t(family)], [&key](const auto& range) {
+    return range.first <= key && key <= range.second;
+  });
+}
+
+BlockIs look_at(Engine& engine, const BlockRef& block, const Damage& damage, bool may_fail,
+                std::string* error) {
+  BlockMemory found(block_bytes), wanted(block_bytes);
+  const std::pair at(block.container, block.block);
+  const Status s = engine.read({block.container, block.block, 1}, found.span());
+  if (!s.ok()) {
+    *error = s.what();
+    return may_fail || damage.blocks.contains(at) || damage.unreadable.contains(at)
+               ? BlockIs::damaged
+               : BlockIs::unreadable;
+  }
+  fill_block(block.seed, block.index, wanted.data());
+  if (std::memcmp(found.data(), wanted.data(), block_bytes) == 0) return BlockIs::whole;
+  return damage.blocks.contains(at) ? BlockIs::damaged : BlockIs::wrong;
+}
+
+std::string difference(Engine& engine, const State& expected, const Damage& damage,
                        uint64_t* damaged_reads) {
-  if (auto d = rows_difference(engine, expected); !d.empty()) return d;
+  if (auto d = rows_difference(engine, expected, damage, damaged_reads); !d.empty()) return d;
   if (auto d = ownership_difference(engine, expected); !d.empty()) return d;
   if (auto d = space_difference(engine); !d.empty()) return d;
   return data_difference(engine, expected, damage, damaged_reads);

@@ -50,10 +50,35 @@ struct State {
   void apply(const Change& change);
 };
 
-// Tells where the engine's state differs from `expected`; empty where it does not. `damage`: blocks
-// that may hold anything, by container; they are counted in `damaged_reads`. Throws Unreadable.
+// By container and block.
 using DamagedBlocks = std::set<std::pair<uint32_t, uint32_t>>;
-std::string difference(Engine& engine, const State& expected, const DamagedBlocks& damage,
+
+// What may not be as it was.
+struct Damage {
+  DamagedBlocks blocks;      // may hold anything
+  DamagedBlocks unreadable;  // fail, or hold what they should
+  // By family, from the first key to the last: rows that may not be readable.
+  std::array<std::vector<std::pair<std::string, std::string>>, families> rows;
+
+  bool any_rows() const;
+  bool may_hide(Family family, const std::string& key) const;
+};
+
+// Rows by family.
+using RowNames = std::array<std::set<std::string>, families>;
+// Of all rows that there may be: which cannot be read.
+RowNames unreadable_rows(Engine& engine, const State& expected);
+// Of these rows, those that are not there are not expected any more.
+void forget_missing(Engine& engine, const RowNames& rows, State* expected);
+
+// Tells where the engine's state differs from `expected`; empty where it does not. What `damage`
+// has cost is counted in `damaged_reads`. Throws Unreadable.
+std::string difference(Engine& engine, const State& expected, const Damage& damage,
                        uint64_t* damaged_reads);
+// Of one block of an object: whether it is as it should be, or as damage excuses. `may_fail`: the
+// disk may not be able to read it now.
+enum class BlockIs { whole, damaged, wrong, unreadable };
+BlockIs look_at(Engine& engine, const BlockRef& block, const Damage& damage, bool may_fail,
+                std::string* error);
 
 }  // namespace tablestore::sim

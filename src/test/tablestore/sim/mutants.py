@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Does the simulator find bugs? Breaks the engine on purpose, one way at a time.
+"""Do the tests find bugs? Breaks the engine on purpose, one way at a time.
 
-    python3 src/test/tablestore/sim/mutants.py [--minutes M] [--powercut] [NAME ...]
+    python3 src/test/tablestore/sim/mutants.py [--seed N] [--minutes M] [--powercut] [NAME ...]
 
 Each mutant is a change of the engine's source that a tired programmer could make. It is compiled
-in place of the file that it changes, linked with the simulator, and must make it fail; or, with
---powercut, some of them with the program that cuts the power below real file systems, each of
-which must show it. Runs inside the environment, where these programs have been built (BUILD, the
-first line below); ends with a line of counts in the format of the other suites: every mutant is a
-test.
+in place of the file that it changes, linked with its judge, and must make that fail. Its judge is
+the simulator, whose disk fails, fills up and decays; or some of the engine's own tests, below the
+seam to the disk and where few histories come by; or, with --powercut, the program that cuts the
+power below real file systems. "identity" and "identity_below" change nothing, and no judge may
+find them: what a mutant is found by is the mutation. A judge that does not come to an end has
+found nothing: such a mutant is unknown, and unknown is not passed. Runs inside the environment,
+where these programs have been built (BUILD, the first line below); ends with a line of counts in
+the format of the other suites: every mutant is a test.
 """
 import argparse
+import random
 import shutil
 import subprocess
 import sys
@@ -23,12 +27,15 @@ ENGINE = ROOT / "src/os/tablestore/engine"
 BUILD = Path("/unit/plain")
 CEPH = Path("/ceph")
 HISTORIES = 400  # random ones, at the most, so that a busy machine does not matter
-SIMULATOR, POWERCUT = "tablestore_sim", "tablestore_powercut"
+TIMEOUT = 1500  # seconds of a judge: many times what it takes
+DAMAGE = ["--faults", "errors,full,damage"]
+SIMULATOR, POWERCUT, UNIT = "tablestore_sim", "tablestore_powercut", "tablestore_engine_test"
 TESTS = ROOT / "src/test/tablestore"
 SOURCES = {  # of each program, beside libraries
     SIMULATOR: [TESTS / "sim/main.cc"],
     POWERCUT: [p for p in sorted((TESTS / "powercut").glob("*.cc"))
                if not p.name.startswith("test_")],
+    UNIT: [*sorted((TESTS / "engine").glob("*.cc")), TESTS / "sim/stepped_threads.cc"],
 }
 
 
@@ -44,10 +51,11 @@ class Mutant:
     name: str
     what: str
     edits: tuple[Edit, ...]
+    tests: str = ""  # a filter of the engine's own tests, which judge it; empty: the simulator
 
 
-def mutant(name: str, what: str, *edits: tuple[str, str, str]) -> Mutant:
-    return Mutant(name, what, tuple(Edit(*edit) for edit in edits))
+def mutant(name: str, what: str, *edits: tuple[str, str, str], tests: str = "") -> Mutant:
+    return Mutant(name, what, tuple(Edit(*edit) for edit in edits), tests)
 
 
 LANE = "commit/commit_lane.cc"
@@ -55,13 +63,14 @@ GROUP = "commit/commit_group.cc"
 
 MUTANTS = (
     mutant("skip_flush", "a group is acknowledged without a flush",
-           (GROUP, "  if (touched.empty()) flush(parts_.log.file(turn.header.position));\n", "")),
+           (GROUP, "  if (!others_are_covered) flush(*any_other);\n", "")),
     mutant("flush_too_early", "the flush is issued before log and data are written",
-           (LANE, "  write_group(*lane, group);\n  flush_group(*lane);\n",
+           (LANE, "  write_group(*lane, group);\n"
+                  "  parts_.threads.hand_over();\n"
+                  "  flush_group(*lane);\n",
             "  flush_group(*lane);\n  write_group(*lane, group);\n")),
     mutant("forget_first_touch", "no flush of a container for a first touch",
-           (GROUP, "if (w->first_touch && std::ranges::find",
-            "if (false && std::ranges::find")),
+           (GROUP, "add(w->op.file, w->first_touch);", "add(w->op.file, false);")),
     mutant("reuse_unvouched", "freed slots are reused before a durable group vouches for them",
            (GROUP, "  release_frees(turn, turn.header.watermark);\n"
                    "  if (!frees.extents.empty()) "
@@ -79,24 +88,29 @@ MUTANTS = (
            (GROUP, "    for (const Extent& e : txn->frees_) {\n"
                    "      allocator.mark_freed(e);\n",
             "    for (const Extent& e : std::vector<Extent>()) {\n")),
+    mutant("vouching_not_flushed", "a group that only vouches is believed before it is durable",
+           (GROUP, "  flush(parts_.log.file(turn.header.position));\n  {\n", "  {\n")),
     mutant("ignore_watermark", "recovery judges every group by its data",
            ("recovery.cc", "if (h.transactions > 0 && h.last_lsn() > watermark) {",
             "if (h.transactions > 0) {")),
     mutant("watermark_too_high", "a group vouches for itself",
            (GROUP, "turn.header.watermark = turn.durable_lsn;",
-            "turn.header.watermark = lsn - 1;")),
+            "turn.header.watermark = turn.head.next_lsn + turn.group.size() - 1;")),
     mutant("verify_nothing", "recovery believes every group whose header is intact",
-           ("recovery.cc", "      if (!*there) {", "      if (false) {")),
+           ("recovery.cc", "      if (auto s = check_data(groups_[i]); !s.ok()) {",
+            "      if (Status s; !s.ok()) {")),
     mutant("verify_first_write", "recovery verifies the first write of a record only",
-           ("recovery.cc", "      if (*checksum != w.checksum) return false;\n",
-            "      if (*checksum != w.checksum) return false;\n      break;\n")),
+           ("recovery.cc", "    for (const LoggedWrite& w : record.writes)\n"
+                           "      if (auto s = check_data(w); !s.ok()) return s;\n",
+            "    if (!record.writes.empty())\n"
+            "      if (auto s = check_data(record.writes[0]); !s.ok()) return s;\n")),
     mutant("one_group_late", "recovery stops one group late",
            ("recovery.cc", "groups_.resize(i);", "groups_.resize(i + 1);")),
     mutant("one_group_early", "recovery leaves out the last group",
-           ("recovery.cc", "  end_ = at;\n  return {};",
+           ("recovery.cc", "  end_ = start_;\n  for (size_t i = 0;",
             "  if (!groups_.empty() && groups_.back().header.transactions > 0 &&\n"
             "      groups_.back().header.last_lsn() > applied_lsn_) groups_.pop_back();\n"
-            "  end_ = at;\n  return {};")),
+            "  end_ = start_;\n  for (size_t i = 0;")),
     mutant("older_row_kept", "of two rows of one key the older one goes to the table",
            ("table/row_combiner.cc", "      item->kept = false;\n    } else if",
             "      later->kept = false;\n      later = &*item;\n    } else if")),
@@ -109,13 +123,13 @@ MUTANTS = (
                            "return s;\n", "")),
     mutant("any_group", "the reader takes any intact group, of whatever lap and epoch",
            ("log/log_reader.cc",
-            "if (!*found || !epoch_fits || h.previous_crc != at_.previous_crc || "
-            "h.first_lsn != at_.next_lsn)", "(void)epoch_fits;\n  if (!*found)"),
+            "  return epoch_fits && h.previous_crc == at_.previous_crc && "
+            "h.first_lsn == at_.next_lsn;", "  return (void)epoch_fits, true;"),
            ("format/log_group.cc", " || header.position != position)", ")"),
            ("format/log_group.cc", "uint64_t position) {", "uint64_t) {")),
     mutant("no_group_crc", "the checksum of a group is not looked at",
            ("log/log_reader.cc",
-            "  if (!crc_matches(*header, memory.span())) return false;\n", "")),
+            "  if (!crc_matches(header, memory.span())) return false;\n", "")),
     mutant("apply_before_durable", "rows go to the table before they are durable",
            (LANE, "  wait_for_log_space(lane, group.size());\n",
             "  {\n"
@@ -126,7 +140,7 @@ MUTANTS = (
             "  }\n"
             "  wait_for_log_space(lane, group.size());\n")),
     mutant("recycle_without_flush", "a checkpoint recycles the log without flushing the table",
-           ("commit/checkpointer.cc", "  if (auto s = table_.flush(); !s.ok()) return s;\n", "")),
+           ("commit/checkpointer.cc", "flushed = table_.flush();", "flushed;")),
     mutant("checkpoint_without_allocation", "a checkpoint forgets the allocation rows",
            (LANE, "      engine_rows::write_allocation(writer, state);\n      ++count;\n",
             "      (void)state;\n")),
@@ -149,33 +163,64 @@ MUTANTS = (
            ("table/table.cc", "  o.atomic_flush = true;\n", ""),
            ("table/table.cc", "    all.atomic_flush = true;", "   ")),
     mutant("prepare_without_flush", "zeros written ahead count as written before a flush",
-           ("container/container_space.cc", "  if (s.ok()) s = file.flush();\n", "")),
+           ("container/container_space.cc",
+            "written.ok() ? files_.flush(file) : Status();", "Status();")),
     mutant("open_without_flush", "open believes that what reads as written is durably so",
            ("container/container_files.cc",
             "    if (Status s = (*file)->flush(); !s.ok()) return s;\n", "")),
     mutant("new_name_not_synced", "a new container is used before its name is durable",
            ("container/container_files.cc",
-            "  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));\n", "")),
+            "  if (status.ok()) status = sync_class(slot_class);\n", "")),
     mutant("reclassed_name_not_synced", "a renamed container is used before its name is durable",
            ("container/container_files.cc",
-            "    Status s = disk_.sync_dir(class_dir(to_class));\n"
-            "    if (s.ok()) s = disk_.sync_dir(class_dir(from_class));\n", "    Status s;\n")),
+            "    Status s = sync_class(to_class);\n"
+            "    if (s.ok()) s = sync_class(from_class);\n", "    Status s;\n")),
     mutant("reclassed_counts_as_written", "of a renamed container all blocks count as written",
            ("container/allocator_background.cc", "  BlockBitmap unwritten = take_out(old);\n",
             "  take_out(old);\n  BlockBitmap unwritten(old.blocks);\n")),
     mutant("punched_stays_written", "a punched block counts as written",
-           ("container/container_state.cc", "  unwritten_.set(first, count);\n", "")),
+           ("container/container_state.cc",
+            "  unwritten_.set(first, count);\n  counts_.punched += count;\n",
+            "  counts_.punched += count;\n")),
     mutant("append_to_manifest", "changes of the table's files are appended to its MANIFEST",
            ("table/table.cc", "  o.max_manifest_file_size = 1;\n", "")),
     mutant("short_container", "a container that has not got all of its space is used",
            ("container/container_files.cc", "    if (size < container_bytes_) {",
             "    if (false) {")),
     mutant("unreadable_is_there", "recovery takes data that it cannot read for written",
-           ("recovery.cc", "      if (!checksum.ok()) return checksum.status();\n",
-            "      if (!checksum.ok()) continue;\n")),
-    mutant("unreadable_is_not_there", "recovery takes data that it cannot read for not written",
-           ("recovery.cc", "      if (!checksum.ok()) return checksum.status();\n",
-            "      if (!checksum.ok()) return false;\n")),
+           ("recovery.cc", "      return Status(checksum.status().code(), what",
+            "      return Status();\n"
+            "    if (!checksum.ok())\n"
+            "      return Status(checksum.status().code(), what")),
+    mutant("unreadable_once_is_not_there",
+           "recovery takes data for not written that it could not read at once",
+           ("recovery.cc", "  return read_repeatedly([&] {\n",
+            "  const auto read_once = [](auto read) { return read(); };\n"
+            "  return read_once([&] {\n")),
+    mutant("unreadable_free_log_is_damage",
+           "recovery takes log space that it cannot read for proof that something was there",
+           ("log/log_reader.cc",
+            "        found.unreadable.push_back(p + at);\n",
+            "        found.durable_lsn = end.next_lsn;\n")),
+    mutant("unreadable_rest_is_free", "a log whose rest cannot be read is taken to end there",
+           ("recovery.cc", "  rest_is_unreadable_ = !why.ok() && ",
+            "  rest_is_unreadable_ = why.ok() && "),
+           tests="UnreadableRestTest.*"),
+    mutant("accepted_rest_is_met_again", "what cannot be read stays so after the loss was accepted",
+           ("recovery.cc", "    if (auto s = clear_unreadable(); !s.ok()) return s;\n", "    ;\n"),
+           tests="UnreadableRestTest.*"),
+    mutant("lack_cuts_data", "recovery takes a lack of memory for data that were not written",
+           ("recovery.cc", "        if (s.code() != EIO) return s;\n", ""),
+           tests="LogDamageTest.*LackOfMemory*"),
+    mutant("lack_cuts_log", "recovery takes a lack of memory for the end of the log",
+           ("log/log_reader.cc", "s.ok() || s.code() == EIO; }", "s.code() >= 0; }"),
+           tests="LogDamageTest.*LackOfMemory*"),
+    mutant("never_vouched", "an idle lane does not vouch for its last group",
+           (GROUP, "  return unvouched_since_ && log_has_space(group_bytes(0));\n",
+            "  return unvouched_since_ && log_has_space(group_bytes(0)) && stopping_;\n")),
+    mutant("salvage_erases_nothing", "a salvage brings older versions of lost rows to light",
+           ("salvage.cc", "    txn_->erase(file.family, rows->key());\n", ""),
+           tests="*WhatARangeHasErasedDoesNotComeBack"),
     mutant("data_not_awaited", "the flush is issued when the log is written, data or not",
            (GROUP, "    return turn.log_writes_pending == 0 &&\n",
             "    return turn.log_writes_pending == 0 ||\n")),
@@ -189,26 +234,129 @@ MUTANTS = (
            (GROUP, "return head_position_ - tail_ + bytes + log_margin_bytes <= "
                    "parts_.log.capacity_bytes();",
             "return bytes > 0 || head_position_ > 0;")),
+    # Errors and damage.
+    mutant("flush_error_ignored", "a flush that fails counts as one that did not",
+           (GROUP, "  if (auto s = file.flush(); !s.ok())\n    fatal(",
+            "  if (auto s = file.flush(); !s.ok() && s.what().empty())\n    fatal(")),
+    mutant("flush_retried", "a flush that fails is tried again",
+           (GROUP, "  if (auto s = file.flush(); !s.ok())\n    fatal(",
+            "  if (auto s = file.flush(); !s.ok() && !(s = file.flush()).ok())\n    fatal(")),
+    mutant("container_flush_error_waits", "a flush of a container that fails ends what it was for",
+           ("container/container_files.cc", "  failed_flush_(failed);\n", ""),
+           tests="ContainersTest.AFlushThatFails*"),
+    mutant("table_sync_error_waits", "a sync of the table that fails ends the table's writes only",
+           ("table/failed_syncs.cc", "  if (teller) teller(failure);\n", ""),
+           tests="FailedSyncsTest.*"),
+    mutant("options_sync_error_ignored", "a store opens where a sync of its table has failed",
+           ("table/failed_syncs.cc", "  teller_ = std::move(teller);\n  return first_;\n",
+            "  teller_ = std::move(teller);\n  return {};\n"),
+           tests="FailedSyncsTest.*"),
+    mutant("log_error_ignored", "a write of the log that fails counts as one that did not",
+           (GROUP, "  if (error)\n    turn.lane.fatal(", "  if (error < 0)\n    turn.lane.fatal(")),
+    mutant("data_error_ignored", "a write of data that fails counts as one that did not",
+           (LANE, "  if (error)\n    lane.fatal(", "  if (error < 0)\n    lane.fatal(")),
+    mutant("unreadable_reads_as_good", "a block that cannot be read is given to the reader",
+           ("container/containers.cc",
+            "  return space_.files().file(run.container).read(run.offset_bytes(), out);",
+            "  (void)space_.files().file(run.container).read(run.offset_bytes(), out).ok();\n"
+            "  return {};")),
+    mutant("one_label", "a store whose first copy of the label is damaged is refused",
+           ("format/label.cc", "  if (!copies[0].block) return 1;\n",
+            "  if (!copies[0].block) return std::nullopt;\n"),
+           tests="LabelTest.*"),
+    # Below the seam.
+    mutant("short_write_is_whole", "a write that was cut short counts as whole",
+           ("io/posix_file.cc", "  for (iov_advance(&iov, 0); !iov.empty() && !error;) {",
+            "  for (bool once = true; once && !error; once = false) {"),
+           tests="WriteQueue*:*WriteQueue*:*FileDisk*"),
+    mutant("file_error_ignored", "an error of a system call that writes is forgotten",
+           ("io/posix_file.cc", "      error = n < 0 ? errno : EIO;", "      break;"),
+           tests="*WriteQueue*:*FileDisk*"),
+    mutant("ring_error_ignored", "an error in a completion of the ring is forgotten",
+           ("io/uring_write_queue.cc",
+            "          if (op->first_error == 0) op->first_error = *error;\n", "(void)error;\n"),
+           tests="*WriteQueue*:*FreeRing*"),
+    mutant("dirty_files_forgotten", "where it is not in place, a flush covers its own file only",
+           ("io/dirty_files.cc", "    files.swap(dirty_);\n", "    dirty_.clear();\n"),
+           tests="*DirtyFiles*:*FileDisk*"),
+    mutant("always_in_place", "every file system counts as one that writes in place",
+           ("io/file_disk.cc", "  state->in_place = state->direct && in_place_type;",
+            "  state->in_place = true;"),
+           tests="*FileDisk*"),
+    mutant("sync_dir_does_nothing", "names are not made durable",
+           ("io/file_disk.cc",
+            "  if (uninterrupted([&] { return ::fsync(handle.fd()); }) == 0) return Status();\n",
+            "  if (handle.fd() >= 0) return Status();\n"),
+           tests="*SyncsOfDirectories*"),
+    mutant("shared_file_not_flushed", "a commit does not flush the files that somebody copies",
+           (GROUP, "    if (!first_touch && !file->needs_own_flush())\n",
+            "    if (!first_touch)\n"),
+           tests="SharedStoreTest.ACommitFlushes*"),
+    mutant("lease_given_back_silently", "who waits in open() gets the file unnoticed",
+           ("io/posix_file.cc", "    if (lease_.is_wanted()) {\n      own_flush_ = true;\n",
+            "    if (lease_.is_wanted()) {\n"),
+           tests="WatchedFileTest.*"),
+    mutant("open_file_unguarded", "a file that somebody has open already counts as alone",
+           ("io/posix_file.cc", "  if (error == EAGAIN) {\n    own_flush_ = true;\n",
+            "  if (error == EAGAIN) {\n"),
+           tests="WatchedFileTest.*"),
+    mutant("log_stays_sparse", "a log that was restored with holes is used as it is",
+           ("log/log_ring.cc", "    if (auto s = make_plain(**file, warn); !s.ok()) return s;\n",
+            "    if (Status s; !s.ok()) return make_plain(**file, warn);\n"),
+           tests="LogTest.SegmentsThatWereRestoredSparsely*"),
+    mutant("open_not_repeated", "a container that cannot be opened for a moment ends the store",
+           ("container/container_files.cc",
+            "  auto file = mode == OpenMode::create_new ? open() : read_repeatedly(open);\n",
+            "  auto file = open();\n"),
+           tests="*Containers*"),
+    mutant("statvfs_not_repeated", "space that cannot be told for a moment is an error",
+           ("container/container_space.cc",
+            "ContainerSpace::state() const {\n"
+            "  const auto space = read_repeatedly([this] { return disk_.space(); });\n",
+            "ContainerSpace::state() const {\n  const auto space = disk_.space();\n"),
+           tests="*Containers*"),
+    mutant("posted_bytes_unlimited", "all data waits for the lane's next write, however much",
+           (LANE, "  if (is_small && deferred_bytes_.fetch_add(txn.data_bytes_) < "
+                  "limits_.deferred_bytes_max)\n", "  if (is_small)\n"),
+           tests="PostedBytesTest.*"),
+    mutant("posted_bytes_kept", "what the lane has written counts as waiting for it",
+           (GROUP, "  deferred_bytes_ = 0;\n", ""),
+           tests="PostedBytesTest.*"),
+    mutant("directory_without_space", "a sync of the table's directory may find no space",
+           ("table/failed_syncs.cc",
+            "  return s.IsNoSpace() ? IOStatus::IOError(s.ToString()) : s;\n", "  return s;\n"),
+           tests="FailedSyncs*"),
+    mutant("lent_twice", "the lane is lent while somebody has it",
+           (LANE, "  return is_free() && !has_work() &&\n", "  return !has_work() &&\n"),
+           tests="CommitHereTest.ALaneThatIsTakenIsNotLent"),
 )
+
+# The unchanged text of everything that mutants change, for each judge.
+IDENTITY = "identity"
+IDENTITIES = (mutant(IDENTITY, "nothing is changed"),
+              mutant("identity_below", "nothing is changed",
+                     tests=":".join(sorted({each.tests for each in MUTANTS if each.tests}))))
 
 # What a power cut below a real file system must find as well: flushes that somebody forgot.
 POWERCUT_MUTANTS = ("skip_flush", "forget_first_touch")
 
 
-def run(command: list[str], log: Path) -> int:
-    with log.open("a") as out:
-        return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
-
-
-def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
+def changed_files(each: Mutant) -> dict[str, str]:
     changed: dict[str, str] = {}
     for edit in each.edits:
         text = changed.get(edit.path) or (ENGINE / edit.path).read_text(encoding="utf-8")
         if text.count(edit.before) != 1:
             raise LookupError(f"{edit.path} has {text.count(edit.before)} times: {edit.before!r}")
         changed[edit.path] = text.replace(edit.before, edit.after)
+    if each in IDENTITIES:
+        for path in {edit.path for other in MUTANTS for edit in other.edits}:
+            changed[path] = (ENGINE / path).read_text(encoding="utf-8")
+    return changed
+
+
+def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
     objects = []
-    for path, text in changed.items():
+    for path, text in changed_files(each).items():
         source = place / path.replace("/", "_")
         source.write_text(text, encoding="utf-8")
         objects.append(str(source.with_suffix(".o")))
@@ -217,73 +365,130 @@ def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
         if run(["g++", *flags, "-c", str(source), "-o", objects[-1]], log):
             raise LookupError(f"does not compile, see {log}")
     program = place / target
-    libraries = [str(BUILD / "libtablestore_sim_room.a"), str(BUILD / "libtablestore_engine.a"),
-                 f"{CEPH}/build/src/rocksdb/librocksdb.a"]
+    libraries = [str(BUILD / "libtablestore_engine.a"), f"{CEPH}/build/src/rocksdb/librocksdb.a"]
+    if target != UNIT:
+        libraries.insert(0, str(BUILD / "libtablestore_sim_room.a"))
     # The archive's own version of a changed file is never asked for.
-    own = [str(BUILD / f"CMakeFiles/{target}.dir" / f"{each.relative_to(ROOT)}.o")
-           for each in SOURCES[target]]
-    fuse = ["-lfuse3"] if target == POWERCUT else []
-    if run(["g++", *own, *objects, *libraries, "-lsnappy", "-llz4", "-lz", "-luring",
-            "-lpthread", *fuse, "-o", str(program)], log):
+    own = [str(BUILD / f"CMakeFiles/{target}.dir" / f"{source.relative_to(ROOT)}.o")
+           for source in SOURCES[target]]
+    more = {POWERCUT: ["-lfuse3"], UNIT: ["-lgtest", "-lgmock", "-lgtest_main"]}.get(target, [])
+    if run(["g++", *own, *objects, *libraries, *more, "-lsnappy", "-llz4", "-lz", "-luring",
+            "-lpthread", "-o", str(program)], log):
         raise LookupError(f"does not link, see {log}")
     return program
 
 
-def caught_below(program: Path, minutes: float, log: Path) -> str:
+class Unknown(Exception):
+    """The judge did not come to an end, and has said nothing."""
+
+
+def run(command: list[str], log: Path) -> int:
+    with log.open("a") as out:
+        try:
+            return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False,
+                                  timeout=TIMEOUT).returncode
+        except subprocess.TimeoutExpired as error:
+            raise Unknown(f"no end after {TIMEOUT} s") from error
+
+
+def caught_below(program: Path, arguments: argparse.Namespace, log: Path) -> str:
     """Below which file systems it is found: empty where one does not show it."""
     for fs in ("ext4", "xfs"):
         scratch = program.parent / fs
         scratch.mkdir()
-        if not run([str(program), "--dir", str(scratch), "--fs", fs, "--minutes", str(minutes)],
-                   log):
+        # 1: something was lost; 77: the power could not be cut here
+        if run([str(program), "--dir", str(scratch), "--fs", fs, "--minutes",
+                str(arguments.minutes)], log) != 1:
             return ""
         shutil.rmtree(scratch)
     return "ext4 and xfs"
 
 
-def caught_by(program: Path, _minutes: float, log: Path) -> str:
+def caught_by_simulator(program: Path, arguments: argparse.Namespace, log: Path) -> str:
     """Which part of the simulator finds it; empty: none."""
-    random = [str(program), "--no-minimise", "--seeds", str(HISTORIES)]
-    short = [str(program), "--exhaustive", "--transactions", "2"]
-    for name, command in (("random", random), ("exhaustive", short)):
-        if run(command, log):
+    seed = ["--no-minimise", "--seed", str(arguments.seed), "--seeds", str(HISTORIES)]
+    short = ["--exhaustive", "--transactions", "2"]
+    for name, words in (("random", seed), ("damage", [*seed, *DAMAGE]), ("exhaustive", short)):
+        if run([str(program), *words], log):
             return name
     return ""
+
+
+def caught_by_tests(program: Path, tests: str, log: Path) -> str:
+    scratch = program.parent / "tests"
+    scratch.mkdir()
+    # What finds no test finds nothing, and a filter may have got old.
+    listed = subprocess.run([str(program), f"--gtest_filter={tests}", "--gtest_list_tests"],
+                            capture_output=True, text=True, check=True).stdout
+    if not any(line.startswith("  ") for line in listed.splitlines()):
+        raise LookupError(f"there is no test {tests}")
+    found = run(["env", f"TABLESTORE_TEST_DIR={scratch}", str(program), f"--gtest_filter={tests}",
+                 "--gtest_brief=1"], log)
+    return "unit tests" if found else ""
+
+
+def judge(each: Mutant, target: str, arguments: argparse.Namespace, here: Path, log: Path) -> str:
+    """What finds it; empty: nothing."""
+    target = UNIT if each.tests else target
+    program = compile_mutant(each, here, log, target)
+    if target == UNIT:
+        return caught_by_tests(program, each.tests, log)
+    if target == POWERCUT:
+        return caught_below(program, arguments, log)
+    return caught_by_simulator(program, arguments, log)
+
+
+def told(log: Path) -> str:
+    if not log.exists():
+        return ""
+    lines = log.read_text(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if "FAILED" in line or "broken" in line or
+                 "ssert" in line or "terminate" in line), "")[:160]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=1.0,
                         help="of power cuts, per mutant and file system")
+    parser.add_argument("--seed", type=int, default=1, help="the simulator's first")
+    parser.add_argument("--sample", type=int, default=0, help="so many, chosen anew each time")
+    parser.add_argument("--choice", type=int, default=0, help="that choice again")
     parser.add_argument("--powercut", action="store_true",
                         help="below real file systems: " + ", ".join(POWERCUT_MUTANTS))
     parser.add_argument("names", nargs="*", help="only these")
     arguments = parser.parse_args()
-    default = POWERCUT_MUTANTS if arguments.powercut else [each.name for each in MUTANTS]
-    target, find = (POWERCUT, caught_below) if arguments.powercut else (SIMULATOR, caught_by)
-    place = BUILD / "mutants"
-    caught = survived = 0
-    for each in MUTANTS:
-        if each.name not in (arguments.names or default):
+    target = POWERCUT if arguments.powercut else SIMULATOR
+    everything = (*MUTANTS, *IDENTITIES)
+    names = arguments.names or (POWERCUT_MUTANTS if arguments.powercut
+                                else [each.name for each in everything])
+    if arguments.sample:
+        choice = arguments.choice or random.SystemRandom().randrange(1, 1 << 31)
+        print(f"a choice of {arguments.sample}: --choice {choice}", flush=True)
+        # Without the control: who runs a sample runs the simulator, too.
+        names = random.Random(choice).sample([each.name for each in MUTANTS], arguments.sample)
+    passed = failed = 0
+    for each in everything:
+        if each.name not in names:
             continue
-        here = place / target / each.name
+        here = BUILD / "mutants" / target / each.name
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir(parents=True)
         log = here / "log"
         began = time.monotonic()
         try:
-            by = find(compile_mutant(each, here, log, target), arguments.minutes, log)
+            by = judge(each, target, arguments, here, log)
+            as_wanted = bool(by) != (each in IDENTITIES)
+            verdict = f"caught by {by}" if by else "not found"
+        except Unknown as error:
+            as_wanted, verdict = False, f"unknown: {error}"
         except LookupError as error:
-            by, log = "", Path(str(error))
-        lines = log.read_text(errors="replace").splitlines() if by else []
-        how = next((line for line in reversed(lines) if "FAILED" in line or "broken" in line or
-                    "ssert" in line or "terminate" in line), "")
-        caught += bool(by)
-        survived += not by
-        print(f"{'caught' if by else 'SURVIVED'} {each.name}: {each.what} "
-              f"[{by or log}, {time.monotonic() - began:.0f} s] {how[:160]}", flush=True)
-    print(f"{caught} passed, {survived} failed")
-    return 1 if survived else 0
+            as_wanted, verdict = False, f"not judged: {error}"
+        passed += as_wanted
+        failed += not as_wanted
+        print(f"{'ok' if as_wanted else 'FAILED'} {each.name}: {each.what} "
+              f"[{verdict}, {time.monotonic() - began:.0f} s] {told(log)}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "test/tablestore/sim/base.h"
+#include "test/tablestore/sim/damage_bounds.h"
 
 namespace tablestore::sim {
 
@@ -14,7 +15,13 @@ Run::Run(const HistoryOptions& options) : options_(options) {
                                          : fresh_base();
   Machine::begin_contents(2'000'000);
   Machine::provision(options.provisioned ? provisioned_bytes : 0);
-  machine_ = std::make_unique<Machine>(base.image, 1, base.state, base.lsn);
+  DiskImage image = base.image;
+  if (options.remapped) image.remap_every_write();
+  if (options.damage) {
+    image.remember_previous();
+    image.set_bad_sector_chance(0.05);
+  }
+  machine_ = std::make_unique<Machine>(std::move(image), 1, base.state, base.lsn);
   if (Status s = machine_->open(); !s.ok()) throw Failure{"open: " + s.what()};
   machine_->flush_table_meanwhile();
   watch();
@@ -23,7 +30,7 @@ Run::Run(const HistoryOptions& options) : options_(options) {
 void Run::finish() {
   if (over_) return;
   crash(machine_->snapshot(), Random(99));
-  if (!over_) machine_->check_live(damage_);
+  if (!over_) machine_->check_live();
 }
 
 void Run::transaction(Random& random, bool abandon) {
@@ -44,17 +51,38 @@ void Run::one(Op op, uint32_t object, uint32_t n) {
   ++result_.transactions;
 }
 
-// What may fail of a full or failing disk, and then ends this life.
+// What may fail of a full or failing disk, or of a damaged table. It ends this life only where
+// something could not be written.
 void Run::check(const Status& status, const char* doing) {
   if (status.ok() || machine_->meets_full_disk(status)) return;
-  if (!faulty_ && !lied_) throw Failure{std::string(doing) + ": " + status.what()};
-  throw Died{status.what()};
+  if (may_die(*machine_)) throw Died{status.what()};
+  if (!machine_->disk().refused().any() && !is_table_damaged(machine_->disk().image()))
+    throw Failure{std::string(doing) + ": " + status.what()};
 }
 
-// Of disks that fail the engine dies, as it does anywhere.
+// An abort is a failure, but for these reasons.
+bool Run::may_die(Machine& machine) {
+  const SimDisk& disk = machine.disk();
+  return machine.table_is_full() || disk.refused().on_the_way_to_durability() ||
+         disk.is_new_table_file_damaged();
+}
+
+// Once the lane had time for it, damage of data costs no group.
+void Run::check_vouched(const char* after) {
+  if (taken_ || machine_->is_log_full()) return;
+  DiskImage now = machine_->disk().image();
+  Random random(1);
+  now.crash(Fate::drop, random);
+  const LiveLog log = read_live_log(now.healed());
+  if (!log.groups.empty() && log.vouched_lsn() < log.groups.back().last_lsn)
+    throw Failure{std::string(after) + ", transaction " +
+                  std::to_string(log.groups.back().last_lsn) + " is vouched for by nothing"};
+}
+
 void Run::background(Step::Kind kind, Random& random) {
   const char* work = kind == Step::Kind::prepare ? "prepare" : "shrink";
   for (uint64_t n = 1 + random() % 8; n > 0; --n) machine_->threads().step(work);
+  if (random() % 4 == 0) machine_->step_compaction();
 }
 
 void Run::fill_disk(Random& random) {
@@ -63,7 +91,10 @@ void Run::fill_disk(Random& random) {
 
 void Run::set_faults(Random& random) {
   const Faults slow = slowness(random);
-  machine_->disk().set_faults(random_faults(slow, true, options_, random));
+  Faults faults = random_faults(slow, true, options_, random);
+  if (options_.errors) add_rare_errors(&faults, random);
+  if (options_.damage) faults.flushes_lie = random() % 16 == 0;
+  machine_->disk().set_faults(faults);
   faulty_ = options_.errors;
 }
 
@@ -72,9 +103,12 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::transaction: return transaction(random, false);
     case Step::Kind::abandon: return transaction(random, true);
     case Step::Kind::commit:
-      machine_->threads().step("commit");
+      // A lane that is idle vouches for its last group.
+      if (!machine_->threads().step("commit")) machine_->threads().step("vouch");
       if (random() % 2) machine_->threads().step_all("apply");  // else the table stays behind
-      return;
+      if (random() % 16 || !machine_->is_quiet()) return;
+      machine_->idle();
+      return check_vouched("idle");
     case Step::Kind::requested:
       machine_->threads().step("checkpoint");
       return;
@@ -89,12 +123,9 @@ void Run::make(const Step& step, Random& random) {
     }
     case Step::Kind::drain:
       machine_->engine().drain();
-      note_damage(*machine_);
-      if (!taken_ && !machine_->table_is_full()) machine_->check_live(damage_);
+      if (!taken_ && !machine_->table_is_full()) machine_->check_live();
       return;
-    case Step::Kind::read:
-      note_damage(*machine_);
-      return machine_->check_some(random, damage_, faulty_);
+    case Step::Kind::read: return machine_->check_some(random, faulty_);
     case Step::Kind::checkpoint: return check(machine_->engine().checkpoint(), "checkpoint");
     case Step::Kind::prepare:
     case Step::Kind::shrink: return background(step.kind, random);
@@ -102,11 +133,12 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::fill_disk: return fill_disk(random);
     case Step::Kind::faults: return set_faults(random);
     case Step::Kind::rot:
-      if (options_.damage) rot(random);
+      if (options_.damage) decay(random);
       return;
     case Step::Kind::crash: return arm(random);
     case Step::Kind::close:
       check(machine_->engine().close(), "close");
+      check_vouched("closed");
       if (!taken_) crash(machine_->snapshot(), random);
       return;
   }
@@ -127,7 +159,7 @@ void Run::step(const Step& step) {
   try {
     make(step, random);
   } catch (const Died& d) {
-    if (!faulty_ && !lied_ && !taken_ && !machine_->table_is_full())
+    if (!may_die(*machine_))
       throw Failure{"the engine died: " + d.why};
     died = true;
     ++result_.died;
@@ -135,6 +167,8 @@ void Run::step(const Step& step) {
   if (over_ || !machine_) return;
   if (!machine_->disk().misuse().empty())
     throw Failure{"the disk is not used as it wants to be: " + machine_->disk().misuse()};
+  if (machine_->trusted_failed_flush())
+    throw Failure{"a transaction was acknowledged after a flush had failed"};
   if (taken_)
     crash(*std::exchange(taken_, {}), random);
   else if (died || machine_->table_is_full())

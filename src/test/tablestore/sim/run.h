@@ -33,7 +33,10 @@ class Run : public HistoryRun {
   static Faults slowness(Random& random);
   void set_faults(Random& random);
   void check(const Status& status, const char* doing);
-  void rot(Random& random);
+  void check_vouched(const char* after);
+  static bool may_die(Machine& machine);
+  void decay(Random& random);
+  void salvage(Random& random);
 
   void arm(Random& random);
   void watch();
@@ -41,12 +44,22 @@ class Run : public HistoryRun {
   void crash(const Snapshot& snapshot, Random random);
   void side_crashes(const Machine& before);
   void live_on(Machine& machine, Random& random);
-  Reopened recover(MachinePtr* machine, const Machine& before, const Snapshot& crashed,
-                   const DiskImage& left, Random& random, bool may_crash,
-                   std::optional<Snapshot>* again);
+  // What has to be there after a crash. Damage may lower the least, and once lowered, by an attempt
+  // that crashed, it stays so; whether a store may be refused goes by what was acknowledged.
+  struct Due {
+    explicit Due(const Snapshot& at)
+        : acknowledged_lsn(at.acknowledged_lsn), least_lsn(at.acknowledged_lsn) {}
+    const uint64_t acknowledged_lsn;
+    uint64_t least_lsn;  // nothing up to it is missing
+  };
+  Reopened recover(MachinePtr* machine, const Machine& before, Due* due, const DiskImage& left,
+                   Random& random, bool may_crash, std::optional<Snapshot>* again);
+  Reopened judge(const Machine& before, Machine* machine, const std::string& why, Due* due,
+                 const DiskImage& left);
+  Reopened refuse();
+  void check_undamaged(const Machine& before, uint64_t least_lsn, const DiskImage& left);
   Reopened recover_at_last(MachinePtr* machine, const Machine& before, const Snapshot& snapshot,
                            Random& random);
-  void note_damage(const Machine& machine);
 
   const HistoryOptions options_;
   MachinePtr machine_;
@@ -55,7 +68,6 @@ class Run : public HistoryRun {
   Random side_random_;
   uint64_t crash_in_ = 0;          // I/Os; 0: none is due
   bool faulty_ = false;            // the disk fails now and then
-  DamagedBlocks damage_;           // in containers
 };
 
 }  // namespace tablestore::sim

@@ -1,6 +1,8 @@
 // How a history crashes and recovers.
+#include <algorithm>
 #include <cstdio>
 
+#include "test/tablestore/sim/damage_bounds.h"
 #include "test/tablestore/sim/run.h"
 
 namespace tablestore::sim {
@@ -10,17 +12,31 @@ namespace {
 constexpr size_t sides_per_life = 24;
 constexpr unsigned fates_per_side = 2;
 
-}  // namespace
-
-void Run::note_damage(const Machine& machine) {
-  bool elsewhere = false;
-  for (const auto& at : machine.damage(&elsewhere)) damage_.insert(at);
-  lied_ |= elsewhere || !damage_.empty();
+// What is damaged, what recovery starts from, and what it may cost.
+void tell(const DiskImage& left, const Bounds& bounds) {
+  for (const auto& [path, id] : left.names())
+    for (const auto& [block, damaged] : left.inode(id).damaged)
+      std::printf("    damaged: block %u of %s%s\n", block, path.c_str(),
+                  damaged.unreadable ? ", unreadable" : "");
+  const LiveLog log = read_live_log(left.healed());
+  std::printf("    applied up to %llu\n", (unsigned long long)log.applied_lsn);
+  for (const LiveLog::Group& g : log.groups)
+    std::printf("    log group at %llu+%llu: transactions %llu to %llu, durable up to %llu\n",
+                (unsigned long long)g.begin, (unsigned long long)(g.end - g.begin),
+                (unsigned long long)g.first_lsn, (unsigned long long)g.last_lsn,
+                (unsigned long long)g.watermark);
+  std::printf("    nothing up to %llu may be missing%s%s\n",
+              (unsigned long long)bounds.least_lsn,
+              bounds.may_refuse() ? "; may be refused: " : "", bounds.refusal.c_str());
 }
+
+}  // namespace
 
 // From now on crashes come as arm() says, and some I/Os are remembered for side crashes.
 void Run::watch() {
   machine_->disk().watch([this](const DiskImage& image, const char* io) {
+    for (const char* c = io; *c; ++c)
+      result_.trace_hash = (result_.trace_hash ^ uint8_t(*c)) * 0x100000001b3;
     if (taken_) return;  // what runs on is a ghost
     if (crash_in_ > 0 && --crash_in_ == 0) {
       taken_ = machine_->snapshot(image, io);
@@ -56,42 +72,60 @@ void Run::count_life(Machine& machine) {
   result_.reclassed += counters.containers_reclassed;
 }
 
-void Run::rot(Random& random) {
+void Run::decay(Random& random) {
   // At rest: nobody runs, nothing is pending.
   crash_in_ = 0;
   machine_->disk().watch(nullptr);
-  note_damage(*machine_);
   Snapshot at_rest = machine_->snapshot();
   at_rest.image.crash(Fate::drop, random);
-  auto rotten = [this](const std::string& path, uint32_t block, uint64_t bit) {
-    if (options_.trace)
-      std::printf("  rot in block %u of %s, byte %llu\n", block, path.c_str(),
-                  (unsigned long long)(bit / 8 % block_bytes));
-    lied_ = true;
-    if (path.starts_with("containers/"))
-      damage_.insert({uint32_t(std::stoul(path.substr(path.rfind('/') + 1))), block});
+  const Decay how = random() % 2 ? Decay::rot : random() % 2 ? Decay::revert : Decay::bad_sector;
+  auto decayed = [this](const std::string& path, uint32_t block) {
+    if (options_.trace) std::printf("  block %u of %s decays\n", block, path.c_str());
   };
-  if (!sim::rot(&at_rest.image, random, rotten)) return watch();
+  if (!sim::decay(&at_rest.image, how, random, decayed)) return watch();
   count_life(*machine_);
   sides_.clear();
   auto before = std::move(machine_);
   result_.count_crash(at_rest);
   faulty_ = false;
   std::optional<Snapshot> none;
-  over_ = recover(&machine_, *before, at_rest, at_rest.image, random, false, &none) ==
+  Due due(at_rest);
+  over_ = recover(&machine_, *before, &due, at_rest.image, random, false, &none) ==
           Reopened::refused;
-  if (!over_) watch();
+  if (over_) return;
+  watch();
+  if (is_table_damaged(machine_->disk().image()) && random() % 2) salvage(random);
+}
+
+// As repair does, on a store that has just been opened: nothing is queued, nothing fails.
+void Run::salvage(Random& random) {
+  if (random() % 4 == 0) arm(random);
+  const bool ours_too = !machine_->damage().rows[0].empty();
+  const Status s = machine_->salvage();
+  if (taken_ || machine_->meets_full_disk(s)) return;
+  if (!s.ok() && !ours_too) throw Failure{"salvage: " + s.what()};
+  if (!s.ok()) {
+    over_ = refuse() == Reopened::refused;
+    return;
+  }
+  ++result_.repairs;
+  side_crashes(*machine_);
+  machine_->accept_dropped();
+  machine_->check_live();
+  if (random() % 2) return;
+  // Nothing that was covered comes to light.
+  check(machine_->compact(), "compaction of a salvaged table");
+  if (!taken_ && !machine_->table_is_full()) machine_->check_live();
 }
 
 // What this life could have left at the moments that were remembered.
 void Run::side_crashes(const Machine& before) {
   std::vector<Snapshot> sides = std::exchange(sides_, {});
-  if (lied_) return;  // what is damaged was not remembered with the moment
   for (const Snapshot& side : sides)
     for (unsigned n = 0; n < fates_per_side; ++n) {
       MachinePtr machine;
-      recover_at_last(&machine, before, side, side_random_);
-      if (side_random_() % 8 == 0) live_on(*machine, side_random_);
+      const Reopened r = recover_at_last(&machine, before, side, side_random_);
+      if (r == Reopened::recovered && side_random_() % 8 == 0) live_on(*machine, side_random_);
       result_.ios += machine->disk().ios();
     }
 }
@@ -109,7 +143,7 @@ void Run::live_on(Machine& machine, Random& random) {
     }
     machine.commit_all();
   } catch (const Died& d) {
-    if (!machine.table_is_full()) throw Failure{"the engine died: " + d.why};
+    if (!may_die(machine)) throw Failure{"the engine died: " + d.why};
   }
   MachinePtr next;
   recover_at_last(&next, machine, machine.snapshot(), random);
@@ -122,7 +156,6 @@ void Run::crash(const Snapshot& snapshot, Random random) {
   taken_.reset();
   machine_->disk().watch(nullptr);
   count_life(*machine_);
-  note_damage(*machine_);
   auto before = std::move(machine_);
   side_crashes(*before);
   over_ = recover_at_last(&machine_, *before, snapshot, random) == Reopened::refused;
@@ -139,6 +172,7 @@ Faults Run::slowness(Random& random) {
 
 Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
                               const Snapshot& snapshot, Random& random) {
+  Due due(snapshot);
   return sim::recover_at_last(
       snapshot, random,
       {.trace = options_.trace,
@@ -146,7 +180,7 @@ Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
        .heal = [this] { faulty_ = false; },
        .reopen = [&](const DiskImage& left, Random& random, bool may_crash,
                      std::optional<Snapshot>* next) {
-         const Reopened r = recover(machine, before, snapshot, left, random, may_crash, next);
+         const Reopened r = recover(machine, before, &due, left, random, may_crash, next);
          if (r != Reopened::again) return r;
          result_.ios += (*machine)->disk().ios();
          if (!*next) *next = (*machine)->snapshot();
@@ -154,16 +188,16 @@ Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
        }});
 }
 
-Reopened Run::recover(MachinePtr* result, const Machine& before, const Snapshot& crashed,
+Reopened Run::recover(MachinePtr* result, const Machine& before, Due* due,
                       const DiskImage& left, Random& random, bool may_crash,
                       std::optional<Snapshot>* again) {
   *result = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
   Machine& machine = **result;
-  const bool errors = faulty_ && options_.errors && random() % 2;
   Faults faults;
-  if (errors)
+  if (faulty_ && options_.errors && random() % 2)
     faults = random() % 2 ? Faults{.data_read_error = 0.2}
-                          : Faults{.read_error = 0.005, .flush_error = 0.02, .short_read = 0.005};
+                          : Faults{.read_error = 0.005, .flush_error = 0.02, .short_read = 0.005,
+                                   .drops = 0.5, .call_error = 0.005};
   const Opening opening{
       .open =
           [&machine] {
@@ -174,20 +208,57 @@ Reopened Run::recover(MachinePtr* result, const Machine& before, const Snapshot&
                              const char* io) { return machine.snapshot(now, io); }};
   const std::string why =
       open_among_faults(machine.disk(), opening, faults, may_crash, random, again);
-  if (*again) return Reopened::again;
-  if (!why.empty() && errors) {
+  // A crash on the way may have been after the log was cut.
+  const Reopened r = left.is_damaged() || !*again
+                         ? judge(before, *again ? nullptr : &machine, why, due, left)
+                         : Reopened::again;
+  return *again ? Reopened::again : r;
+}
+
+// What has been recovered from `left`; of no machine, what may be lost by it.
+Reopened Run::judge(const Machine& before, Machine* machine, const std::string& why, Due* due,
+                    const DiskImage& left) {
+  if (left.lost_promises()) {
+    due->least_lsn = 0;
+    if (!machine) return Reopened::again;
+    if (!why.empty()) return machine->disk().refused().any() ? Reopened::again : refuse();
+    try {
+      machine->check_remains(before);
+    } catch (const Unreadable&) {
+    }
+    return refuse();  // nothing more can be said of it
+  }
+  const Bounds bounds = bounds_of(left, due->acknowledged_lsn);
+  if (options_.trace && left.is_damaged()) tell(left, bounds);
+  if (left.is_damaged()) check_undamaged(before, due->least_lsn, left);
+  // What an earlier attempt was allowed to lose, it may have lost.
+  due->least_lsn = std::min(due->least_lsn, bounds.least_lsn);
+  if (!machine) return Reopened::again;
+  if (!why.empty() && machine->disk().refused().any()) {
     ++result_.died;
     return Reopened::again;
   }
-  if (!why.empty()) {
-    if (!lied_) throw Failure{"the store does not open: " + why};
-    ++result_.refused;
-    return Reopened::refused;
-  }
-  // A disk that lied has lost what had been seen.
-  if (lied_ && machine.recovered_lsn() < before.floor_lsn()) return Reopened::refused;
-  machine.check_recovered(before, crashed, damage_, lied_);
+  if (!why.empty() && !bounds.may_refuse()) throw Failure{"the store does not open: " + why};
+  if (!why.empty()) return refuse();
+  machine->check_recovered(before, due->least_lsn);
   return Reopened::recovered;
+}
+
+Reopened Run::refuse() {
+  ++result_.refused;
+  return Reopened::refused;
+}
+
+// Without its damage, the disk holds all that it should.
+void Run::check_undamaged(const Machine& before, uint64_t least_lsn, const DiskImage& left) {
+  Machine machine(left.healed(), 1, before.floor(), before.floor_lsn());
+  try {
+    if (Status s = machine.open(); !s.ok())
+      throw Failure{"does not open without its damage: " + s.what()};
+    machine.check_recovered(before, least_lsn);
+  } catch (const Died& d) {
+    throw Failure{"without its damage, the engine dies: " + d.why};
+  }
 }
 
 }  // namespace tablestore::sim

@@ -43,11 +43,16 @@ class SimDisk::SimFile : public File {
     const double error =
         std::max(disk_.faults_.read_error,
                  path_.starts_with("containers/") ? disk_.faults_.data_read_error : 0);
-    if (disk_.happens(error)) return Status(EIO, path_ + ": read fails");
+    if (disk_.fails_for_a_moment(error, &disk_.failed_reads_)) {
+      ++disk_.refused_.reads;
+      return Status(EIO, path_ + ": read fails");
+    }
+    if (!disk_.image_.readable(id_, offset, out.size()))
+      return Status(EIO, path_ + ": a sector cannot be read");
     if (offset + out.size() > view().size) return Status(EIO, path_ + " ends before");
     if (disk_.image_.in_flight(id_, offset, out.size()) && !disk_.process_ended_)
       disk_.misuse_ = path_ + ": a read of blocks that are being written";
-    const uint64_t length = disk_.readable(out.size());
+    const uint64_t length = disk_.readable(id_, out.size());
     for (size_t at = 0; at < length; at += block_bytes)
       std::memcpy(out.data() + at, view().page(uint32_t((offset + at) / block_bytes)),
                   std::min<uint64_t>(block_bytes, length - at));
@@ -75,6 +80,7 @@ class SimDisk::SimFile : public File {
   }
   Result<std::vector<ByteRange>> unwritten() override {
     std::lock_guard lock(disk_.mutex_);
+    if (!disk_.image_.in_place()) return std::vector<ByteRange>{{0, view().size}};
     std::vector<ByteRange> ranges;
     for (uint64_t b = 0; b < view().extents.size(); ++b) {
       if (view().extents[b] == FileView::Extent::written) continue;
@@ -111,7 +117,12 @@ class SimDisk::SimQueue : public WriteQueue {
   }
   size_t reap(bool wait) override {
     begin_posted();
-    if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
+    try {
+      if (disk_.meanwhile_ && !disk_.process_ended_) disk_.meanwhile_();
+    } catch (...) {
+      forget_all();
+      throw;
+    }
     size_t reaped = 0;
     ++reaps_;
     while (!waiting_.empty()) {
@@ -172,12 +183,15 @@ class SimDisk::SimQueue : public WriteQueue {
     try {
       w.op->done(*w.op, disk_.process_ended_ ? 0 : w.error);
     } catch (...) {
-      // The engine dies of it, and is taken apart: as if nothing were in flight.
       w.op->done(*w.op, 0);
-      for (const Waiting& other : std::exchange(waiting_, {})) other.op->done(*other.op, 0);
-      for (WriteOp* op : std::exchange(posted_, {})) op->done(*op, 0);
+      forget_all();
       throw;
     }
+  }
+  // The engine dies, and is taken apart: as if nothing were in flight.
+  void forget_all() {
+    for (const Waiting& w : std::exchange(waiting_, {})) w.op->done(*w.op, 0);
+    for (WriteOp* op : std::exchange(posted_, {})) op->done(*op, 0);
   }
 
   SimDisk& disk_;
@@ -218,6 +232,11 @@ DiskImage SimDisk::image() const {
   return image_;
 }
 
+void SimDisk::change(const std::function<void(DiskImage* image)>& work) {
+  std::lock_guard lock(mutex_);
+  work(&image_);
+}
+
 void SimDisk::io(const char* what) {
   ++ios_;
   if (watcher_) watcher_(image_, what);
@@ -246,10 +265,15 @@ bool SimDisk::happens(double probability) {
   return probability > 0 && double(random_() >> 11) * 0x1p-53 < probability;
 }
 
-uint64_t SimDisk::readable(uint64_t length) {
+uint64_t SimDisk::readable(DiskImage::InodeId id, uint64_t length) {
   if (length == 0 || !happens(faults_.short_read)) return length;
   ++short_reads_;
+  count_refused_read(id);
   return random_() % length;
+}
+
+void SimDisk::count_refused_read(DiskImage::InodeId id) {
+  ++(new_table_files_.contains(id) ? refused_.writes : refused_.reads);
 }
 
 bool SimDisk::is_full() const {
@@ -288,47 +312,126 @@ Status SimDisk::finish(DiskImage::InodeId id, uint64_t op) {
   const auto [offset, length] = image_.range(id, op);
   tell("complete", id, offset, length);
   if (happens(faults_.write_error)) {
+    ++refused_.writes;
     image_.fail(id, op);
     return Status(EIO, "write fails");
   }
-  if (it->kind != PendingOp::Kind::write) {
+  if (it->first_touch && happens(faults_.first_touch_error)) {
+    ++refused_.writes;
+    image_.fail(id, op);
+    return Status(random_() % 2 ? ENOSPC : EIO, "the extent cannot be converted");
+  }
+  if (it->kind != PendingOp::Kind::write)
     image_.complete(id, op);
+  else if (happens(faults_.lost_write))
+    image_.lose(id, op);
+  else if (happens(faults_.misdirected_write))
+    misdirect(id, op, PendingOp(*it));
+  else
+    image_.complete(id, op);
+  return {};
+}
+
+// Of `op`, the piece `write` lands elsewhere: in the same file half of the time.
+void SimDisk::misdirect(DiskImage::InodeId id, uint64_t op, const PendingOp& write) {
+  std::vector<DiskImage::InodeId> files = {id};
+  if (random_() % 2)
+    for (const auto& [path, other] : image_.names())
+      if (!image_.inode(other).directory) files.push_back(other);
+  const DiskImage::InodeId target = files[random_() % files.size()];
+  image_.lose(id, op);
+  const uint64_t blocks = write.pages.size(), most = image_.inode(target).current.extents.size();
+  if (most <= blocks) return;
+  const uint64_t first = random_() % (most - blocks);
+  if (image_.inode(target).buffered) {
+    for (uint64_t i = 0; i < blocks; ++i)
+      image_.overwrite(target, uint32_t(first + i), write.pages[i]);
+  } else if (!image_.in_flight(target, first * block_bytes, blocks * block_bytes)) {
+    PendingOp elsewhere = write;
+    elsewhere.offset = first * block_bytes;
+    elsewhere.length = blocks * block_bytes;
+    elsewhere.stray = true;
+    image_.complete(target, image_.submit(target, std::move(elsewhere)));
+  }
+}
+
+// Where the file system is not in place, it keeps the promise of Disk as FileDisk does: with a
+// flush of each file that has been written to.
+Status SimDisk::flush(DiskImage::InodeId id) {
+  const bool buffered = image_.inode(id).buffered;
+  io(buffered ? "table sync" : "flush");
+  tell("flush", id, 0, 0);
+  if (happens(faults_.flush_error)) {
+    ++refused_.flushes;
+    if (happens(faults_.drops)) image_.drop_flush(id, DiskImage::Covered::all);
+    return Status(EIO, "flush fails");
+  }
+  if (happens(faults_.flush_no_space)) {
+    ++refused_.full_flushes;
+    ++no_spaces_;
+    image_.drop_flush(id, DiskImage::Covered::own);
+    return Status(ENOSPC, "flush fails: no space");
+  }
+  if (faults_.flushes_lie) {
+    image_.pretend_flush(id);
+    if (!image_.in_place() && !buffered)
+      for (const DiskImage::InodeId other : image_.dirty()) image_.pretend_flush(other);
     return {};
   }
-  const uint32_t first = uint32_t(offset / block_bytes);
-  const uint32_t blocks = uint32_t(length / block_bytes);
-  if (happens(faults_.lost_write)) {
-    for (uint32_t b = first; b < first + blocks; ++b) damage_.insert({id, b});
-    image_.forget(id, op);
-  } else if (happens(faults_.misdirected_write)) {
-    PendingOp elsewhere = *it;
-    image_.forget(id, op);
-    const uint64_t most = image_.inode(id).current.extents.size();
-    if (most > blocks) {
-      const uint32_t target = uint32_t(random_() % (most - blocks));
-      elsewhere.offset = target * block_bytes;
-      for (uint32_t b = 0; b < blocks; ++b) damage_.insert({id, target + b});
-      image_.complete(id, image_.submit(id, std::move(elsewhere)));
-    }
-    for (uint32_t b = first; b < first + blocks; ++b) damage_.insert({id, b});
-  } else {
-    image_.complete(id, op);
+  image_.flush(id);
+  if (image_.in_place() || buffered) return {};
+  for (const DiskImage::InodeId other : image_.dirty()) {
+    io("flush");
+    image_.flush(other);
   }
   return {};
 }
 
-Status SimDisk::flush(DiskImage::InodeId id) {
-  io(image_.inode(id).buffered ? "table sync" : "flush");
-  tell("flush", id, 0, 0);
-  if (happens(faults_.flush_error)) return Status(EIO, "flush fails");
-  image_.flush(id);
-  return {};
+bool SimDisk::fails_for_a_moment(double probability, unsigned* in_a_row) {
+  const bool fails = happens(probability) && *in_a_row < in_a_row_max;
+  *in_a_row = fails ? *in_a_row + 1 : 0;
+  return fails;
+}
+
+Status SimDisk::call(const std::string& what) {
+  if (!fails_for_a_moment(faults_.call_error, &failed_calls_)) return {};
+  ++refused_.calls;
+  return Status(EIO, what + " fails");
+}
+
+Status SimDisk::change_of_name(const std::string& what) {
+  if (!happens(faults_.call_error)) return {};
+  ++refused_.writes;
+  return Status(EIO, what + " fails");
+}
+
+bool SimDisk::is_new_table_file_damaged() const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(image_.all_names(), [this](const auto& name) {
+    return new_table_files_.contains(name.second) && !image_.inode(name.second).damaged.empty();
+  });
+}
+
+bool SimDisk::is_damaged() const {
+  std::lock_guard lock(mutex_);
+  return image_.is_damaged();
+}
+
+SimDisk::Damage SimDisk::damage() const {
+  std::lock_guard lock(mutex_);
+  Damage all;
+  for (const auto& [path, id] : image_.all_names())
+    for (const auto& [block, damaged] : image_.inode(id).damaged) all.insert({id, block});
+  return all;
 }
 
 Result<std::unique_ptr<File>> SimDisk::open(const std::string& path, OpenMode mode) {
   std::lock_guard lock(mutex_);
   DiskImage::InodeId id = image_.lookup(path);
-  if (mode == OpenMode::create_new) {
+  const bool creates = mode == OpenMode::create_new;
+  if (auto s = creates ? change_of_name("creation of " + path) : call("open of " + path); !s.ok())
+    return s;
+  if (creates) {
     if (id) return Status(EEXIST, path + " exists");
     io("create");
     id = image_.create(path, false);
@@ -340,11 +443,13 @@ Result<std::unique_ptr<File>> SimDisk::open(const std::string& path, OpenMode mo
 
 Result<bool> SimDisk::exists(const std::string& path) {
   std::lock_guard lock(mutex_);
+  if (auto s = call("stat of " + path); !s.ok()) return s;
   return image_.lookup(path) != 0;
 }
 
 Result<std::vector<std::string>> SimDisk::list(const std::string& dir) {
   std::lock_guard lock(mutex_);
+  if (auto s = call("listing of " + dir); !s.ok()) return s;
   if (!dir.empty() && !image_.lookup(dir)) return Status(ENOENT, dir + ": no such directory");
   return names_in(image_.names(), dir);
 }
@@ -358,6 +463,7 @@ Status SimDisk::make_dir(const std::string& dir) {
 
 Status SimDisk::remove(const std::string& path) {
   std::lock_guard lock(mutex_);
+  if (auto s = change_of_name("removal of " + path); !s.ok()) return s;
   io("remove");
   image_.remove(path);
   return {};
@@ -365,6 +471,7 @@ Status SimDisk::remove(const std::string& path) {
 
 Status SimDisk::rename(const std::string& from, const std::string& to) {
   std::lock_guard lock(mutex_);
+  if (auto s = change_of_name("renaming of " + from); !s.ok()) return s;
   if (!image_.lookup(from)) return Status(ENOENT, from + ": there is no such file");
   if (image_.lookup(to)) return Status(EEXIST, to + " exists");
   io("rename");
@@ -385,13 +492,21 @@ Status SimDisk::remove_tree(const std::string& dir) {
 Status SimDisk::sync_dir(const std::string& dir) {
   std::lock_guard lock(mutex_);
   io("sync_dir");
-  if (happens(faults_.flush_error)) return Status(EIO, "sync of directory fails");
-  image_.sync_dir(dir);
+  if (happens(faults_.flush_error)) {
+    ++refused_.flushes;
+    if (happens(faults_.drops)) image_.drop_flush(0, DiskImage::Covered::all);
+    return Status(EIO, "sync of directory fails");
+  }
+  if (faults_.flushes_lie)
+    image_.pretend_sync_dir();
+  else
+    image_.sync_dir(dir);
   return {};
 }
 
 Result<DiskSpace> SimDisk::space() {
   std::lock_guard lock(mutex_);
+  if (auto s = call("statvfs"); !s.ok()) return s;
   const uint64_t taken = image_.taken_bytes() + other_bytes_;
   return DiskSpace{capacity_bytes_, capacity_bytes_ - std::min(capacity_bytes_, taken)};
 }

@@ -38,6 +38,11 @@ class NoLog : public rocksdb::Logger {
   size_t GetLogFileSize() const override { return 0; }
 };
 
+IOStatus to_io(const Status& status, const char* doing) {
+  if (status.ok()) return IOStatus::OK();
+  return status.code() == ENOSPC ? IOStatus::NoSpace(doing) : IOStatus::IOError(doing);
+}
+
 class NoLock : public rocksdb::FileLock {};
 
 }  // namespace
@@ -51,16 +56,16 @@ class SimTableFs : public rocksdb::FileSystem {
                              std::unique_ptr<FSSequentialFile>* result,
                              IODebugContext*) override {
     DiskImage::InodeId id;
-    if (auto s = find(path, &id); !s.ok()) return s;
-    result->reset(new Sequential(disk_, id));
+    if (auto s = open(path, &id); !s.ok()) return s;
+    result->reset(new Sequential(disk_, id, path));
     return IOStatus::OK();
   }
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions&,
                                std::unique_ptr<FSRandomAccessFile>* result,
                                IODebugContext*) override {
     DiskImage::InodeId id;
-    if (auto s = find(path, &id); !s.ok()) return s;
-    result->reset(new Random(disk_, id));
+    if (auto s = open(path, &id); !s.ok()) return s;
+    result->reset(new Random(disk_, id, path));
     return IOStatus::OK();
   }
   IOStatus NewWritableFile(const std::string& path, const FileOptions&,
@@ -68,9 +73,12 @@ class SimTableFs : public rocksdb::FileSystem {
     // A note for people that nothing depends on, and a third of the time that an open takes.
     if (path.find("/OPTIONS-") != std::string::npos) return IOStatus::IOError("not kept");
     std::lock_guard lock(disk_.mutex_);
+    if (auto s = to_io(disk_.change_of_name(path), "creation fails"); !s.ok()) return s;
     disk_.io("table create");
     if (disk_.image_.lookup(ours(path))) disk_.image_.remove(ours(path));
-    result->reset(new Writable(disk_, disk_.image_.create(ours(path), true)));
+    const DiskImage::InodeId id = disk_.image_.create(ours(path), true);
+    if (path.ends_with(".sst")) disk_.new_table_files_.insert(id);
+    result->reset(new Writable(disk_, id));
     return IOStatus::OK();
   }
   IOStatus NewDirectory(const std::string& path, const IOOptions&,
@@ -80,16 +88,19 @@ class SimTableFs : public rocksdb::FileSystem {
   }
   IOStatus FileExists(const std::string& path, const IOOptions&, IODebugContext*) override {
     DiskImage::InodeId id;
-    return find(path, &id);
+    return find(path, &id).ok() ? IOStatus::OK() : IOStatus::NotFound(path);
   }
   IOStatus GetChildren(const std::string& dir, const IOOptions&, std::vector<std::string>* result,
                        IODebugContext*) override {
     std::lock_guard lock(disk_.mutex_);
+    if (auto s = to_io(disk_.call(dir), "listing fails"); !s.ok()) return s;
     *result = names_in(disk_.image_.names(), ours(dir));
     return IOStatus::OK();
   }
   IOStatus DeleteFile(const std::string& path, const IOOptions&, IODebugContext*) override {
     std::lock_guard lock(disk_.mutex_);
+    // The table goes on without: what is too much is removed later.
+    if (auto s = to_io(disk_.call(path), "removal fails"); !s.ok()) return s;
     if (!disk_.image_.lookup(ours(path))) return IOStatus::NotFound(path);
     disk_.io("table remove");
     disk_.image_.remove(ours(path));
@@ -122,9 +133,11 @@ class SimTableFs : public rocksdb::FileSystem {
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
                       IODebugContext*) override {
     std::lock_guard lock(disk_.mutex_);
+    if (auto s = to_io(disk_.change_of_name(from), "renaming fails"); !s.ok()) return s;
     if (!disk_.image_.lookup(ours(from))) return IOStatus::NotFound(from);
     disk_.io("table rename");
     disk_.image_.rename(ours(from), ours(to));
+    if (to.ends_with("/CURRENT")) disk_.new_table_files_.clear();
     return IOStatus::OK();
   }
   IOStatus LockFile(const std::string&, const IOOptions&, rocksdb::FileLock** lock,
@@ -150,11 +163,10 @@ class SimTableFs : public rocksdb::FileSystem {
     *absolute = path;
     return IOStatus::OK();
   }
-  IOStatus GetFreeSpace(const std::string&, const IOOptions&, uint64_t* bytes,
+  // After a full disk RocksDB would look for space again, in a thread of its own.
+  IOStatus GetFreeSpace(const std::string&, const IOOptions&, uint64_t*,
                         IODebugContext*) override {
-    const auto space = disk_.space();
-    *bytes = space.ok() ? space->available_bytes : 0;
-    return IOStatus::OK();
+    return IOStatus::NotSupported("free space");
   }
   IOStatus IsDirectory(const std::string& path, const IOOptions&, bool* is_dir,
                        IODebugContext*) override {
@@ -166,17 +178,32 @@ class SimTableFs : public rocksdb::FileSystem {
   }
 
  private:
-  static IOStatus read(SimDisk& disk, DiskImage::InodeId id, uint64_t offset, size_t bytes,
-                       Slice* result, char* scratch, bool fails_when_short) {
+  // Errors name their file, as those of the system calls do.
+  static IOStatus error(const std::string& what, const std::string& path) {
+    return IOStatus::IOError(what + ": " + path, std::strerror(EIO));
+  }
+  struct Readable {
+    SimDisk& disk;
+    const DiskImage::InodeId id;
+    const std::string path;
+  };
+  static IOStatus read(const Readable& file, uint64_t offset, size_t bytes, Slice* result,
+                       char* scratch, bool fails_when_short) {
+    SimDisk& disk = file.disk;
     std::lock_guard lock(disk.mutex_);
-    if (disk.happens(disk.faults_.read_error)) return IOStatus::IOError("read fails");
-    const FileView& view = disk.image_.inode(id).current;
+    if (disk.happens(disk.faults_.read_error)) {
+      disk.count_refused_read(file.id);
+      return error("while reading", file.path);
+    }
+    if (!disk.image_.readable(file.id, offset, bytes))
+      return error("while reading a bad sector", file.path);
+    const FileView& view = disk.image_.inode(file.id).current;
     const uint64_t end = std::min<uint64_t>(view.size, offset + bytes);
     const uint64_t length = end > offset ? end - offset : 0;
-    const uint64_t readable = disk.readable(length);
+    const uint64_t readable = disk.readable(file.id, length);
     // A sequential file that gives less than it was asked for has ended, and who reads at a place
     // knows how much is there.
-    if (readable < length && fails_when_short) return IOStatus::IOError("only a part is read");
+    if (readable < length && fails_when_short) return error("while reading a part", file.path);
     size_t done = 0;
     for (uint64_t at = offset; at < offset + readable;) {
       const size_t skip = at % block_bytes;
@@ -191,10 +218,11 @@ class SimTableFs : public rocksdb::FileSystem {
 
   class Sequential : public FSSequentialFile {
    public:
-    Sequential(SimDisk& disk, DiskImage::InodeId id) : disk_(disk), id_(id) {}
+    Sequential(SimDisk& disk, DiskImage::InodeId id, const std::string& path)
+        : file_{disk, id, path} {}
     IOStatus Read(size_t bytes, const IOOptions&, Slice* result, char* scratch,
                   IODebugContext*) override {
-      const IOStatus s = read(disk_, id_, at_, bytes, result, scratch, true);
+      const IOStatus s = read(file_, at_, bytes, result, scratch, true);
       if (s.ok()) at_ += result->size();
       return s;
     }
@@ -204,22 +232,26 @@ class SimTableFs : public rocksdb::FileSystem {
     }
 
    private:
-    SimDisk& disk_;
-    const DiskImage::InodeId id_;
+    const Readable file_;
     uint64_t at_ = 0;
   };
 
   class Random : public FSRandomAccessFile {
    public:
-    Random(SimDisk& disk, DiskImage::InodeId id) : disk_(disk), id_(id) {}
+    Random(SimDisk& disk, DiskImage::InodeId id, const std::string& path)
+        : file_{disk, id, path} {}
     IOStatus Read(uint64_t offset, size_t bytes, const IOOptions&, Slice* result, char* scratch,
                   IODebugContext*) const override {
-      return read(disk_, id_, offset, bytes, result, scratch, false);
+      return read(file_, offset, bytes, result, scratch, false);
+    }
+    // As of a real file: it is for the kernel to read ahead, and what fails there fails nobody.
+    // Else RocksDB does, and blocks before a bad one cannot be read either.
+    IOStatus Prefetch(uint64_t, size_t, const IOOptions&, IODebugContext*) override {
+      return IOStatus::OK();
     }
 
    private:
-    SimDisk& disk_;
-    const DiskImage::InodeId id_;
+    const Readable file_;
   };
 
   class Writable : public FSWritableFile {
@@ -228,7 +260,10 @@ class SimTableFs : public rocksdb::FileSystem {
     IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
       std::lock_guard lock(disk_.mutex_);
       disk_.io("table append");
-      if (disk_.happens(disk_.faults_.write_error)) return IOStatus::IOError("write fails");
+      if (disk_.happens(disk_.faults_.write_error)) {
+        ++disk_.refused_.writes;
+        return IOStatus::IOError("write fails");
+      }
       if (!disk_.check_space(data.size() / block_bytes + 1).ok())
         return IOStatus::NoSpace("the simulated disk is full");
       disk_.image_.append(id_, std::as_bytes(std::span(data.data(), data.size())));
@@ -247,7 +282,7 @@ class SimTableFs : public rocksdb::FileSystem {
     IOStatus Flush(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
     IOStatus Sync(const IOOptions&, IODebugContext*) override {
       std::lock_guard lock(disk_.mutex_);
-      return disk_.flush(id_).ok() ? IOStatus::OK() : IOStatus::IOError("sync fails");
+      return to_io(disk_.flush(id_), "sync fails");
     }
     uint64_t GetFileSize(const IOOptions&, IODebugContext*) override {
       std::lock_guard lock(disk_.mutex_);
@@ -275,7 +310,15 @@ class SimTableFs : public rocksdb::FileSystem {
   IOStatus find(const std::string& path, DiskImage::InodeId* id) {
     std::lock_guard lock(disk_.mutex_);
     *id = disk_.image_.lookup(ours(path));
-    return *id ? IOStatus::OK() : IOStatus::NotFound(path);
+    return *id ? IOStatus::OK() : IOStatus::PathNotFound(path);
+  }
+
+  IOStatus open(const std::string& path, DiskImage::InodeId* id) {
+    if (auto s = find(path, id); !s.ok()) return s;
+    std::lock_guard lock(disk_.mutex_);
+    const bool is_new = disk_.new_table_files_.contains(*id);
+    if (is_new ? disk_.change_of_name(path).ok() : disk_.call(path).ok()) return IOStatus::OK();
+    return error("while opening", path);
   }
 
   SimDisk& disk_;

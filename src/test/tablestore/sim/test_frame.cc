@@ -85,7 +85,7 @@ TEST(Frame, MinimisedHistoriesKeepTheStepsThatFail) {
     const std::vector<Step> steps = two.make(seed, 120);
     if (two.run(steps, {}).failure.empty()) continue;
     ++failing;
-    const std::vector<Step> smaller = two.minimise(steps, {});
+    const std::vector<Step> smaller = two.minimise(steps, {}, std::chrono::minutes(1));
     ASSERT_EQ(smaller.size(), 2u);
     EXPECT_EQ(smaller[0].kind, first);
     EXPECT_EQ(smaller[1].kind, second);

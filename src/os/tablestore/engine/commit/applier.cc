@@ -62,6 +62,11 @@ void Applier::push(Item item) {
   if (first || (before < linger_bytes && queued_bytes_ >= linger_bytes)) work_.notify_one();
 }
 
+bool Applier::has_room() const {
+  std::lock_guard lock(mutex_);
+  return queued_bytes_ < queue_bytes_max;
+}
+
 void Applier::hurry() {
   std::lock_guard lock(mutex_);
   hurried_until_ = std::chrono::steady_clock::now() + hurry_time;
@@ -97,6 +102,7 @@ std::vector<Applier::Item> Applier::take() {
 
 bool Applier::step() {
   const std::vector<Item> items = take();
+  threads_.hand_over();
   if (items.empty()) return false;
   const auto start = std::chrono::steady_clock::now();
   uint64_t bytes = 0, last_lsn = 0, left_out = 0;
@@ -111,9 +117,10 @@ bool Applier::step() {
     combiner_.append(item.count, item.rows);
   }
   if (last_lsn) {
-    RowWriter(applied).put(Family::super, engine_rows::applied(),
-                           {reinterpret_cast<const char*>(&last_lsn), sizeof(last_lsn)});
-    combiner_.append(1, applied);
+    RowWriter writer(applied);
+    engine_rows::write_with_copy(writer, engine_rows::applied(),
+                                 engine_rows::encode_applied(last_lsn));
+    combiner_.append(engine_rows::rows_with_copy, applied);
   }
   write(combiner_.take(&left_out));
   ++counters_.applied_batches;
@@ -133,19 +140,22 @@ bool Applier::step() {
   return true;
 }
 
-// A full file system is no reason to stop: the rows are safe in the log, and wait until there is
-// space.
+// A full file system is no reason to stop, nor that the process has too many open files: the rows
+// are safe in the log, and wait until there is what is lacking.
 void Applier::write(std::string batch) {
   for (unsigned tries = 0;; ++tries) {
     const Status s = table_.write(&batch);
     if (s.ok()) return;
-    if (s.code() != ENOSPC) {
+    if (!is_lack(s.code())) {
       reporter_.fatal("cannot apply a group to the table: " + s.what());
       std::abort();  // fatal() must not return
     }
     if (tries % 10 == 0)
       reporter_.log(Reporter::Level::error,
-                    "the file system is full, writes wait until it has space again: " + s.what());
+                    s.code() == ENOSPC
+                        ? "the file system is full, writes wait until it has space again: " +
+                              s.what()
+                        : "writes wait until there is what the process lacks: " + s.what());
     {
       std::unique_lock lock(mutex_);
       if (threads_.wait_for(lock, work_, std::chrono::seconds(1), [this] { return stopping_; }))

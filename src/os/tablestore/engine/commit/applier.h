@@ -39,6 +39,9 @@ class Applier {
   // The engine's own rows, after all groups before. `done` runs when they are in the table.
   void queue(uint32_t count, std::string rows, std::function<void()> done);
 
+  // The next queue() does not block.
+  bool has_room() const;
+
   // Somebody waits for applied() of a transaction that is on its way.
   void hurry();
 
@@ -64,7 +67,7 @@ class Applier {
   const Reporter& reporter_;
   RowCombiner combiner_;          // step()'s
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_;  // the work waits
   std::condition_variable room_;  // the lane waits
   std::deque<Item> queue_;

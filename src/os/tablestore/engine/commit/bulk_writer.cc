@@ -4,7 +4,8 @@ namespace tablestore {
 
 BulkWriter::BulkWriter(Threads& threads, std::unique_ptr<WriteQueue> writes,
                        std::function<void()> progress)
-    : writes_(std::move(writes)),
+    : threads_(threads),
+      writes_(std::move(writes)),
       progress_(std::move(progress)),
       worker_(threads.start("data", Threads::Urgency::waited_for, [this] { run(); },
                             [] { return false; })) {}
@@ -29,6 +30,7 @@ void BulkWriter::submit(std::span<WriteOp* const> ops) {
       work_.notify_one();
     }
   }
+  threads_.hand_over();
   if (!idle) writes_->submit(ops, WriteQueue::Begin::at_once);
 }
 
@@ -40,6 +42,7 @@ void BulkWriter::run() {
       if (pending_ == 0) return;
     }
     const size_t completed = writes_->reap(true);
+    threads_.hand_over();
     if (completed == 0) continue;
     progress_();
     std::lock_guard lock(mutex_);

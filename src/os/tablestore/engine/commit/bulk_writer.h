@@ -31,6 +31,7 @@ class BulkWriter {
  private:
   void run();
 
+  Threads& threads_;
   const std::unique_ptr<WriteQueue> writes_;
   const std::function<void()> progress_;
   std::mutex mutex_;  // guards the rest

@@ -30,12 +30,15 @@ void Checkpointer::request() {
   changed_.notify_one();
 }
 
-Status Checkpointer::run_now() {
+Status Checkpointer::run_now(Patience patience) {
   std::lock_guard lock(one_at_a_time_);
   const auto start = std::chrono::steady_clock::now();
-  const auto position = lane_.capture();
-  if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing");
-  if (auto s = table_.flush(); !s.ok()) return s;
+  if (lacks_) table_.resume();
+  const auto position = lane_.capture(patience);
+  if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
+  const Status flushed = table_.flush();
+  lacks_ = is_lack(flushed.code());
+  if (!flushed.ok()) return flushed;
   lane_.recycle(position->position);
   ++counters_.checkpoints;
   counters_.checkpoint_ns += uint64_t(
@@ -51,16 +54,17 @@ Checkpointer::Outcome Checkpointer::run_requested() {
   }
   // Each group asks, also those that come while a checkpoint makes space.
   if (!lane_.is_log_pressed()) return Outcome::nothing_to_do;
-  if (full_) table_.resume();
   const Status s = run_now();
-  full_ = s.code() == ENOSPC;
   if (s.ok() || s.code() == ESHUTDOWN) return Outcome::done;
-  if (!full_) reporter_.fatal("cannot write a checkpoint: " + s.what());
+  if (!is_lack(s.code())) reporter_.fatal("cannot write a checkpoint: " + s.what());
   reporter_.log(Reporter::Level::error,
-                "the file system is full, the log cannot be recycled until it has space again: " +
+                (s.code() == ENOSPC
+                     ? "the file system is full, the log cannot be recycled until it has space "
+                       "again: "
+                     : "the log cannot be recycled until there is what the process lacks: ") +
                     s.what());
   request();
-  return Outcome::full;
+  return Outcome::lacking;
 }
 
 void Checkpointer::run() {
@@ -69,9 +73,9 @@ void Checkpointer::run() {
     changed_.wait(lock, [this] { return stopping_ || requested_; });
     if (stopping_) return;
     lock.unlock();
-    const bool full = run_requested() == Outcome::full;
+    const bool lacking = run_requested() == Outcome::lacking;
     lock.lock();
-    if (full && changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; }))
+    if (lacking && changed_.wait_for(lock, std::chrono::seconds(5), [this] { return stopping_; }))
       return;
   }
 }

@@ -19,15 +19,17 @@ class Checkpointer {
   // After CommitLane::stop() where a checkpoint may be waiting for the lane.
   ~Checkpointer();
   void start();
-  // Soon, in the background. A file system that is full is waited for; other errors are fatal.
+  // Soon, in the background. It waits where a file system is full, or something else is lacking;
+  // other errors are fatal.
   void request();
-  // Now; returns when the log before this call is not needed any more.
-  Status run_now();
+  // Now; returns when the log before this call is not needed any more. ESHUTDOWN: the lane has
+  // stopped, or patience has come to its end.
+  Status run_now(Patience patience = std::nullopt);
 
  private:
   void run();
-  // What request() has asked for. Full: the file system is, and the request stands.
-  enum class Outcome { nothing_to_do, done, full };
+  // What request() has asked for. Lacking: space, or something else; the request stands.
+  enum class Outcome { nothing_to_do, done, lacking };
   Outcome run_requested();
 
   Threads& threads_;
@@ -36,11 +38,11 @@ class Checkpointer {
   Counters& counters_;
   const Reporter& reporter_;
   std::mutex one_at_a_time_;
-  std::mutex mutex_;  // guards what follows
+  bool lacks_ = false;  // under one_at_a_time_: the last one met a full file system, or the like
+  std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;
   bool requested_ = false;
   bool stopping_ = false;
-  bool full_ = false;  // the last one met a full file system; run_requested()'s
   std::unique_ptr<Worker> worker_;
 };
 

@@ -23,6 +23,10 @@ uint64_t CommitLane::record_bytes(const Txn& txn) {
   return LogGroupBuilder::record_bytes(txn.rows_.size(), txn.writes_.size(), txn.frees_.size());
 }
 
+uint64_t CommitLane::group_bytes(uint64_t payload_bytes) {
+  return round_up_to_block(sizeof(LogGroupHeader) + payload_bytes);
+}
+
 // `overtaken`: sequencers of transactions that were left in the queue so far.
 bool CommitLane::admissible(const Txn& txn, std::vector<const void*>* overtaken) const {
   if (std::ranges::find(*overtaken, txn.sequencer) != overtaken->end()) return false;
@@ -76,6 +80,13 @@ std::span<const std::byte> CommitLane::build_group(Turn& turn) {
     turn.builder.add(txn->row_count_, txn->rows_, writes, txn->frees_);
     parts_.counters.row_bytes += txn->rows_.size();
   }
+  begin_header(turn);
+  turn.header.transactions = turn.builder.transactions();
+  turn.header.payload_bytes = uint32_t(turn.builder.payload_bytes());
+  return turn.builder.finish(turn.header);
+}
+
+void CommitLane::begin_header(Turn& turn) const {
   turn.header = {};
   std::ranges::copy(parts_.store_uuid, turn.header.store_uuid);
   turn.header.epoch = turn.head.epoch;
@@ -83,9 +94,6 @@ std::span<const std::byte> CommitLane::build_group(Turn& turn) {
   turn.header.first_lsn = turn.head.next_lsn;
   turn.header.watermark = turn.durable_lsn;
   turn.header.previous_crc = turn.head.previous_crc;
-  turn.header.transactions = turn.builder.transactions();
-  turn.header.payload_bytes = uint32_t(turn.builder.payload_bytes());
-  return turn.builder.finish(turn.header);
 }
 
 bool CommitLane::log_has_space(uint64_t bytes) const {
@@ -108,6 +116,7 @@ void CommitLane::wait_for_log_space(TakenLane& lane, uint64_t bytes) {
     if (stopping_ || log_has_space(bytes)) return;
     waits_for_log_ = true;
   }
+  require(!lane->is_borrowed, "the lane is lent only where the log has space");
   ++parts_.counters.log_full_waits;
   lane = nullptr;
   log_pressure_();
@@ -150,27 +159,37 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
       group.size() - sizeof(LogGroupHeader) - turn.builder.payload_bytes();
 }
 
-// One flush covers log and data, but for data in extents that had not been written before: these
-// need the flush to be one of their own file, which makes the conversion durable.
+void CommitLane::flush(File& file) const {
+  if (auto s = file.flush(); !s.ok())
+    fatal("cannot flush " + file.path() + ": " + s.what() +
+          "; the store stops, nothing acknowledged is lost: replace the disk");
+}
+
+// One flush covers log and data, but for data in extents that had not been written before, and in
+// files whose extents may be moving: these need the flush to be one of their own file, which makes
+// the conversion or the move durable.
 void CommitLane::flush_group(Turn& turn) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<File*> touched;
-  for (const auto& txn : turn.group)
-    for (const auto& w : txn->writes_)
-      if (w->first_touch && std::ranges::find(touched, w->op.file) == touched.end())
-        touched.push_back(w->op.file);
-  auto flush = [this](File& file) {
-    if (auto s = file.flush(); !s.ok())
-      fatal("cannot flush " + file.path() + ": " + s.what() +
-            "; the store stops, nothing acknowledged is lost: replace the disk");
-    ++parts_.counters.flushes;
+  std::vector<File*> by_themselves;
+  File* any_other = nullptr;
+  auto add = [&](File* file, bool first_touch) {
+    if (!first_touch && !file->needs_own_flush())
+      any_other = file;
+    else if (std::ranges::find(by_themselves, file) == by_themselves.end())
+      by_themselves.push_back(file);
   };
-  for (File* file : touched) {
+  for (const auto& txn : turn.group)
+    for (const auto& w : txn->writes_) add(w->op.file, w->first_touch);
+  parts_.counters.container_flushes += by_themselves.size();
+  for (File* file : parts_.log.files(turn.header.position, turn.header.total_bytes()))
+    add(file, false);
+  bool others_are_covered = !any_other;
+  for (File* file : by_themselves) {
+    others_are_covered |= !file->needs_own_flush();
     flush(*file);
-    ++parts_.counters.container_flushes;
   }
-  // A container's flush empties the disk's cache as well, and the log is always written extents.
-  if (touched.empty()) flush(parts_.log.file(turn.header.position));
+  if (!others_are_covered) flush(*any_other);
+  parts_.counters.flushes += by_themselves.size() + !others_are_covered;
   for (const auto& txn : turn.group)
     for (const auto& w : txn->writes_)
       if (w->first_touch) {
@@ -198,12 +217,16 @@ void CommitLane::make_durable(Turn& turn) {
     }
     parts_.counters.data_bytes += txn->data_bytes_;
   }
+  bool first_unvouched;
   {
     std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
     head_position_ += turn.header.total_bytes();
     turn.expected = turn.group.size() + queue_.size();
     const bool alone = turn.expected == 1 && turn.flush_time < limits_.quick_flush;
-    lending_.group_made(std::chrono::steady_clock::now(), alone);
+    lending_.group_made(now, alone);
+    first_unvouched = !unvouched_since_;
+    unvouched_since_ = now;
   }
   turn.head.position += turn.header.total_bytes();
   turn.head.next_lsn += turn.group.size();
@@ -215,6 +238,34 @@ void CommitLane::make_durable(Turn& turn) {
   parts_.counters.group_ns += ns_since(turn.group_start);
   for (const auto& txn : turn.group) txn->durable();
   parts_.group_durable();
+  if (first_unvouched) unvouched_();
+}
+
+bool CommitLane::can_vouch() const {
+  return unvouched_since_ && log_has_space(group_bytes(0));
+}
+
+// For an idle lane: nobody waits for it, and all writes of groups have completed, so that this one
+// may be written in this thread.
+void CommitLane::write_vouching_group(Turn& turn) {
+  turn.builder.begin(0);
+  begin_header(turn);
+  const std::span<const std::byte> group = turn.builder.finish(turn.header);
+  if (auto s = parts_.log.write(turn.header.position, group); !s.ok())
+    fatal("cannot write the log: " + s.what() +
+          "; the store stops, nothing acknowledged is lost: replace the disk");
+  flush(parts_.log.file(turn.header.position));
+  {
+    std::lock_guard lock(mutex_);
+    head_position_ += group.size();
+    unvouched_since_ = std::nullopt;
+  }
+  turn.head.position += group.size();
+  turn.head.previous_crc = turn.builder.crc();
+  release_frees(turn, turn.header.watermark);
+  ++parts_.counters.vouching_groups;
+  parts_.counters.log_bytes += group.size();
+  parts_.counters.log_padding_bytes += group.size() - sizeof(LogGroupHeader);
 }
 
 // I3, I4: a slot may be written again only when recovery will not judge by its old content. That is

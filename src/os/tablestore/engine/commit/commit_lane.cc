@@ -16,19 +16,26 @@ constexpr auto gather_min = std::chrono::microseconds(20);  // below it sleeping
 class Marker : public Txn {
  public:
   Marker() { barrier = true; }
-  void applied() noexcept override {
-    std::lock_guard lock(mutex_);
-    applied_ = true;
-    changed_.notify_all();
-  }
-  void wait(Threads& threads) {
-    std::unique_lock lock(mutex_);
-    threads.wait(lock, changed_, [this] { return applied_; });
-  }
+  void durable() noexcept override { note(durable_); }
+  void applied() noexcept override { note(applied_); }
+  // `wait`: see CommitLane.
+  bool wait_until_durable(auto wait) { return wait_until(durable_, wait); }
+  bool wait_until_applied(auto wait) { return wait_until(applied_, wait); }
 
  private:
+  void note(bool& happened) {
+    std::lock_guard lock(mutex_);
+    happened = true;
+    changed_.notify_all();
+  }
+  bool wait_until(const bool& happened, auto wait) {
+    std::unique_lock lock(mutex_);
+    return wait(lock, changed_, [&happened] { return happened; });
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool durable_ = false;
   bool applied_ = false;
 };
 
@@ -77,6 +84,7 @@ void CommitLane::fatal(const std::string& what) const {
 }
 
 void CommitLane::start_writes(Txn& txn, size_t first) {
+  parts_.threads.hand_over();
   std::vector<WriteOp*> ops;
   for (size_t i = first; i < txn.writes_.size(); ++i) {
     Txn::DataWrite& w = *txn.writes_[i];
@@ -107,6 +115,7 @@ void CommitLane::data_written(WriteOp& op, int error) {
     lane.fatal("cannot write data to " + op.file->path() + " at " + std::to_string(op.offset) +
                ": " + std::strerror(error) +
                "; the store stops, nothing acknowledged is lost: replace the disk");
+  lane.parts_.threads.hand_over();
   lane.parts_.in_flight.remove(w.run);
   w.keep_alive.reset();
   --lane.writes_in_flight_;
@@ -122,14 +131,16 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
     const bool looks_anyway = !turn_ && gathered_ == 0;
     if (!looks_anyway && queue_.size() >= gathered_) work_.notify_one();
   }
+  parts_.threads.hand_over();
   if (wake) parts_.writes.wake();
 }
 
 bool CommitLane::lends_itself_to(const Txn& txn) const {
   return is_free() && !has_work() &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
-         log_has_space(record_bytes(txn) + limits_.group_bytes_max) &&
-         lending_.is_wanted(std::chrono::steady_clock::now());
+         log_has_space(group_bytes(std::max(record_bytes(txn), limits_.group_bytes_max))) &&
+         lending_.is_wanted(std::chrono::steady_clock::now()) &&
+         applier_.has_room();  // else it would wait for the table
 }
 
 bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
@@ -147,12 +158,15 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
 }
 
 void CommitLane::commit_here() {
+  parts_.threads.hand_over();
   TakenLane lane;
   {
     std::lock_guard lock(mutex_);
     lane.reset(lent_turn_.release());
   }
+  lane->is_borrowed = true;
   if (!commit_group(lane)) wait_for_data(true);
+  lane->is_borrowed = false;
   ++parts_.counters.groups_here;
   const auto now = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
@@ -170,42 +184,109 @@ void CommitLane::abandon(Txn& txn) {
   });
 }
 
-void CommitLane::drain() {
+// Grows with whatever brings those on who wait.
+uint64_t CommitLane::progress() const {
+  return parts_.counters.groups + parts_.counters.vouching_groups +
+         parts_.counters.applied_batches + parts_.counters.checkpoints;
+}
+
+// False: patience has come to its end.
+template <typename Done>
+bool CommitLane::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                      Patience patience, Done done) {
+  if (!patience || !parts_.threads.run_by_themselves()) {
+    parts_.threads.wait(lock, changed, done);
+    return true;
+  }
+  for (uint64_t before = progress();;) {
+    if (changed.wait_for(lock, *patience, done)) return true;
+    if (progress() == before) return false;
+    before = progress();
+  }
+}
+
+bool CommitLane::drain(Patience patience) {
+  const auto wait_patiently = [&](auto& lock, auto& changed, auto done) {
+    return wait(lock, changed, patience, done);
+  };
   // The first marker waits for all frees but those of its own group; the second for these.
   for (int round = 0; round < 2; ++round) {
     auto marker = std::make_shared<Marker>();
     submit(marker);
     applier_.hurry();
-    marker->wait(parts_.threads);
-    if (pending_free_blocks_ == 0) return;
+    if (!marker->wait_until_applied(wait_patiently)) return false;
+    if (pending_free_blocks_ == 0) break;
   }
+  return true;
+}
+
+bool CommitLane::wait_durable(Patience patience) {
+  auto marker = std::make_shared<Marker>();
+  submit(marker);
+  return marker->wait_until_durable([&](auto& lock, auto& changed, auto done) {
+    return wait(lock, changed, patience, done);
+  });
+}
+
+bool CommitLane::vouch(Patience patience) {
+  if (vouch_if_idle()) return true;
+  {
+    std::lock_guard lock(mutex_);
+    if (is_free() && !has_work() && !unvouched_since_) return true;
+  }
+  if (!wait_durable(patience)) return false;
+  const TakenLane lane = wait_between_groups(patience);
+  if (!lane) return false;
+  bool wanted;
+  {
+    std::lock_guard lock(mutex_);
+    wanted = can_vouch();
+  }
+  if (wanted && lane->group.empty()) write_vouching_group(*lane);
+  return !unvouched_since();
+}
+
+bool CommitLane::vouch_if_idle() {
+  TakenLane lane;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || parts_.is_ending || !is_free() || has_work() || !can_vouch()) return false;
+    lane = take_lane();
+  }
+  write_vouching_group(*lane);
+  return true;
+}
+
+std::optional<std::chrono::steady_clock::time_point> CommitLane::unvouched_since() const {
+  std::lock_guard lock(mutex_);
+  return unvouched_since_;
 }
 
 // What recovery starts from: exact between two groups, and after the rows of all groups before.
-std::optional<LogPosition> CommitLane::capture() {
+std::optional<LogPosition> CommitLane::capture(Patience patience) {
   LogPosition position;
   const auto applied = std::make_shared<bool>(false);  // guarded by mutex_
   {
-    const TakenLane lane = wait_for_capture();
+    const TakenLane lane = wait_between_groups(patience);
     if (!lane) return std::nullopt;
     position = lane->head;
     std::string rows;
     RowWriter writer(rows);
-    uint32_t count = 0;
+    uint32_t count = engine_rows::rows_with_copy;
     for (const auto& state : parts_.containers.allocator().take_dirty()) {
       engine_rows::write_allocation(writer, state);
       ++count;
     }
-    writer.put(Family::super, engine_rows::log_start(), position.encode());
+    engine_rows::write_with_copy(writer, engine_rows::log_start(), position.encode());
     applier_.hurry();
-    applier_.queue(count + 1, std::move(rows), [this, applied] {
+    applier_.queue(count, std::move(rows), [this, applied] {
       std::lock_guard lock(mutex_);
       *applied = true;
       progress_.notify_all();
     });
   }
   std::unique_lock lock(mutex_);
-  parts_.threads.wait(lock, progress_, [&] { return stopping_ || *applied; });
+  wait(lock, progress_, patience, [&] { return stopping_ || *applied; });
   return *applied ? std::optional(position) : std::nullopt;
 }
 
@@ -235,6 +316,7 @@ CommitLane::TakenLane CommitLane::take_lane() {
 }
 
 void CommitLane::give_back(Turn* turn) {
+  parts_.threads.hand_over();
   std::lock_guard lock(mutex_);
   turn_.reset(turn);
   if (captures_waiting_ > 0) progress_.notify_all();
@@ -260,15 +342,19 @@ CommitLane::TakenLane CommitLane::wait_for_work() {
   return stopping_ ? TakenLane() : take_lane();
 }
 
-// Null: the lane is stopping.
-CommitLane::TakenLane CommitLane::wait_for_capture() {
+// Null: the lane is stopping, or patience has come to its end. Where a group waits for space in the
+// log, that one is in hand.
+CommitLane::TakenLane CommitLane::wait_between_groups(Patience patience) {
   std::unique_lock lock(mutex_);
   ++captures_waiting_;
   work_.notify_one();  // it may be gathering
   if (blocked_in_reap_) parts_.writes.wake();
-  parts_.threads.wait(lock, progress_, [this] { return stopping_ || turn_; });
+  const bool is_there =
+      wait(lock, progress_, patience, [this] { return stopping_ || turn_; });
   --captures_waiting_;
-  return stopping_ ? TakenLane() : take_lane();
+  if (is_there && !stopping_) return take_lane();
+  work_.notify_one();  // it may have left the lane to this
+  return TakenLane();
 }
 
 void CommitLane::run() {
@@ -289,9 +375,11 @@ bool CommitLane::step() {
 
 // False where there was no group to make.
 bool CommitLane::commit_group(TakenLane& lane) {
+  parts_.threads.hand_over();
   finish_abandoned();
   gather(*lane);
   take_group(*lane);
+  parts_.threads.hand_over();
   if (lane->group.empty()) return false;
   const std::span<const std::byte> group = build_group(*lane);
   wait_for_log_space(lane, group.size());
@@ -300,8 +388,14 @@ bool CommitLane::commit_group(TakenLane& lane) {
     if (stopping_) return true;  // the group stays in hand: its data may be on its way to the disk
   }
   write_group(*lane, group);
+  parts_.threads.hand_over();
   flush_group(*lane);
+  parts_.threads.hand_over();
+  // A flush of another thread that failed may have dropped what this one seems to have covered. The
+  // group stays in hand.
+  if (parts_.is_ending) return true;
   make_durable(*lane);
+  parts_.threads.hand_over();
   pass_to_applier(*lane);
   return true;
 }

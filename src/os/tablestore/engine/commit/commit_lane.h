@@ -5,6 +5,7 @@
 //   slots that are safe to reuse go back to the allocator, rows to the applier
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -37,6 +38,8 @@ struct CommitParts {
   Counters& counters;
   const Reporter& reporter;
   const std::function<void()>& group_durable;
+  // Some thread has met what ends the process: nothing is acknowledged any more.
+  const std::atomic<bool>& is_ending;
   StoreUuid store_uuid;
 };
 
@@ -49,14 +52,19 @@ struct CommitLimits {
   uint64_t deferred_bytes_max = 768 << 10;   // but no more than this: a flush may take long
 };
 
+// For how long who waits does so while nothing gets on: no group is made and no rows are applied,
+// as on a full file system. nullopt: for ever. Where threads do not run by themselves no time
+// passes.
+using Patience = std::optional<std::chrono::milliseconds>;
+
 // Threads: any thread calls submit(), submit_here(), start_writes(), abandon(), drain(); the
 // checkpointer's calls capture() and recycle(). `mutex_` guards the queue and what is shared with
 // the checkpointer.
 //
 // Whatever only one may do at a time needs the lane's Turn: there is one, in `turn_` while nobody
-// has taken the lane. Three take it: the work "commit", a thread between submit_here() and the end
-// of commit_here(), and the checkpointer for a capture, for which the others leave it free between
-// two groups.
+// has taken the lane. Four take it: the work "commit", a thread between submit_here() and the end
+// of commit_here(), the checkpointer for a capture, for which the others leave it free between
+// two groups, and who vouches for the last group while there is nothing else to do.
 class CommitLane {
  public:
   // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
@@ -72,6 +80,9 @@ class CommitLane {
   void stop();
   // Called, by who has the lane, when the log is half full, and when a group waits for space in it.
   void on_log_pressure(std::function<void()> f) { log_pressure_ = std::move(f); }
+  // Called, by who has the lane, when a group has been made that nothing vouches for, and the one
+  // before was vouched for. See voucher.h.
+  void on_unvouched(std::function<void()> f) { unvouched_ = std::move(f); }
 
   // Data: submits the writes of `txn` from index `first` on. Any thread; before submit().
   void start_writes(Txn& txn, size_t first);
@@ -82,12 +93,23 @@ class CommitLane {
   // Gives back the slots of a transaction that will not be submitted; waits for its writes.
   void abandon(Txn& txn);
   // Everything submitted before is durable and applied, and what it freed can be handed out again.
-  void drain();
+  // False: patience has come to its end.
+  bool drain(Patience patience = std::nullopt);
+  // Everything submitted before is durable; rows may still have to be applied, which on a full file
+  // system may take for ever. False: patience has come to its end.
+  bool wait_durable(Patience patience);
+  // Everything submitted before is durable and vouched for. False: it may be not.
+  bool vouch(Patience patience);
+  // Writes an empty group, which vouches for all before. False, and nothing is written, where all
+  // is vouched for, and where the lane has something else to do, which does it as well.
+  bool vouch_if_idle();
+  // When the last group was made; nullopt: it is vouched for.
+  std::optional<std::chrono::steady_clock::time_point> unvouched_since() const;
 
   // At the next boundary between groups: puts the allocation map and the log position into the
   // table. Returns that position; the table must be flushed before recycle(). nullopt: the lane is
-  // stopping.
-  std::optional<LogPosition> capture();
+  // stopping, or patience has come to its end.
+  std::optional<LogPosition> capture(Patience patience = std::nullopt);
   // Groups before `position` are not needed any more.
   void recycle(uint64_t position);
 
@@ -121,6 +143,7 @@ class CommitLane {
     std::chrono::nanoseconds flush_time{0};  // a running mean
     uint64_t expected = 0;  // transactions that were under way when the last group ended
     std::deque<PendingFrees> pending_frees;
+    bool is_borrowed = false;  // by a thread in commit_here()
   };
   // Whoever holds one has taken the lane; its end gives the lane back.
   struct GiveBack {
@@ -134,7 +157,7 @@ class CommitLane {
   bool has_work() const;             // mutex_ held
   bool lends_itself_to(const Txn& txn) const;  // mutex_ held
   TakenLane wait_for_work();
-  TakenLane wait_for_capture();
+  TakenLane wait_between_groups(Patience patience);
 
   void run();
   bool step();
@@ -145,9 +168,14 @@ class CommitLane {
   static uint64_t record_bytes(const Txn& txn);
   void take_group(Turn& turn);
   bool admissible(const Txn& txn, std::vector<const void*>* overtaken) const;
+  static uint64_t group_bytes(uint64_t payload_bytes);
+  void begin_header(Turn& turn) const;
   std::span<const std::byte> build_group(Turn& turn);
+  bool can_vouch() const;                    // mutex_ held
+  void write_vouching_group(Turn& turn);
   void wait_for_log_space(TakenLane& lane, uint64_t bytes);
   void write_group(Turn& turn, std::span<const std::byte> group);
+  void flush(File& file) const;
   void flush_group(Turn& turn);
   void make_durable(Turn& turn);
   void release_frees(Turn& turn, uint64_t watermark);
@@ -155,21 +183,31 @@ class CommitLane {
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
+  uint64_t progress() const;
+  template <typename Done>
+  bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            Patience patience, Done done);
   static void data_written(WriteOp& op, int error);
   static void log_written(WriteOp& op, int error);
 
   CommitParts parts_;
   const CommitLimits limits_;
   std::function<void()> log_pressure_ = [] {};
+  std::function<void()> unvouched_ = [] {};
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // the lane waits: queue, stop, recycled space
+  // The lane waits: queue, stop, recycled space. One notification is enough for one thing to do,
+  // because the work "commit" is the only one that ever waits here: a borrower does not gather, as
+  // it is alone, and has a log with space for any group that it could make (lends_itself_to()).
+  std::condition_variable work_;
   std::condition_variable progress_;  // others wait: for the lane, captured rows, abandoned ones
   std::unique_ptr<Turn> turn_;        // null: somebody has taken the lane
   std::unique_ptr<Turn> lent_turn_;   // between submit_here() and commit_here()
   std::deque<std::shared_ptr<Txn>> queue_;
   std::vector<Txn*> abandoned_;
-  uint64_t captures_waiting_ = 0;     // for the lane
+  uint64_t captures_waiting_ = 0;     // for the lane, between two groups
+  // When the last group was made that nothing vouches for; nullopt: all are vouched for.
+  std::optional<std::chrono::steady_clock::time_point> unvouched_since_;
   uint64_t tail_;            // position of the first group that recovery needs
   uint64_t head_position_;   // copy of Turn::head.position
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any

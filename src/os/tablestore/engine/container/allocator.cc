@@ -79,6 +79,12 @@ void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t 
   require(added, "a container is added once");
   it->second->last_taken_age = age_;
   next_container_id_ = std::max(next_container_id_, container + 1);
+  if (const auto owned = missing_.find(container); owned != missing_.end()) {
+    require(owned->second.blocks() <= blocks, "a block lies in its container");
+    owned->second.grow(blocks);
+    it->second->load_owned(owned->second);
+    missing_.erase(owned);
+  }
   if (!recovering_) account_new(*it->second);
 }
 
@@ -314,6 +320,20 @@ void Allocator::load(uint32_t container, const BlockBitmap& owned) {
   }
 }
 
+void Allocator::load_unknown(const std::set<uint32_t>& containers) {
+  std::lock_guard lock(mutex_);
+  require(recovering_, "a checkpoint is loaded once");
+  checkpoint_is_whole_ = false;
+  unknown_ = containers;
+  for (const uint32_t id : containers) {
+    ContainerState& container = state(id);
+    BlockBitmap all(container.blocks());
+    all.set(0, all.blocks());
+    container.load_owned(all);
+    dirty_.insert(id);
+  }
+}
+
 void Allocator::replay(const Run& run, bool owned) {
   next_container_id_ = std::max(next_container_id_, run.container + 1);
   dirty_.insert(run.container);
@@ -322,13 +342,16 @@ void Allocator::replay(const Run& run, bool owned) {
   auto it = containers_.find(run.container);
   if (it != containers_.end()) {
     ContainerState& c = *it->second;
+    if (owned && end <= c.blocks() && unknown_.contains(run.container))
+      for (uint32_t block = run.block; block < end; ++block)
+        if (c.owned().test(block)) c.clear_owned(block, 1);
     consistent = end <= c.blocks() && (owned ? c.set_owned(run.block, run.blocks)
                                              : c.clear_owned(run.block, run.blocks));
   } else if (end <= UINT32_MAX) {
     BlockBitmap& bitmap = missing_.try_emplace(run.container, BlockBitmap(0)).first->second;
     bitmap.grow(end);
     consistent = owned ? !bitmap.any(run.block, run.blocks)
-                       : bitmap.all(run.block, run.blocks);
+                       : bitmap.all(run.block, run.blocks) || !checkpoint_is_whole_;
     owned ? bitmap.set(run.block, run.blocks) : bitmap.clear(run.block, run.blocks);
   }
   if (!consistent && recovery_error_.ok()) {
@@ -338,6 +361,14 @@ void Allocator::replay(const Run& run, bool owned) {
                                       (owned ? ", which have an owner" : ", which have no owner") +
                                       " according to what precedes, or do not exist");
   }
+}
+
+std::vector<uint32_t> Allocator::missing_containers() const {
+  std::lock_guard lock(mutex_);
+  std::vector<uint32_t> ids;
+  for (const auto& [container, bitmap] : missing_)
+    if (bitmap.count()) ids.push_back(container);
+  return ids;
 }
 
 Status Allocator::finish_recovery() {
@@ -355,12 +386,36 @@ Status Allocator::finish_recovery() {
     removed_.emplace(container, 0);
   }
   missing_.clear();
+  unknown_.clear();
   recovering_ = false;
   for (auto& [id, container] : containers_) {
     container->hold_owned();
     account_new(*container);
   }
   return {};
+}
+
+Result<std::vector<Run>> Allocator::adopt_owned(
+    const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
+  std::lock_guard lock(mutex_);
+  require(!recovering_, "what rows own is adopted after recovery");
+  bool in_use = usage_.reserved_blocks > 0;
+  for (const auto& [id, container] : containers_) {
+    const ContainerState::Counts& n = container->counts();
+    in_use |= n.free + n.punched + n.owned < container->blocks();
+  }
+  if (in_use) return Status(EBUSY, "blocks are reserved, or in the hands of a transaction");
+  std::vector<Run> given_up;
+  for (auto& [id, container] : containers_) {
+    const auto rows = owned_by_rows.find(id);
+    const BlockBitmap none(container->blocks());
+    const BlockBitmap& owned = rows == owned_by_rows.end() ? none : rows->second;
+    require(owned.blocks() == container->blocks(), "a bitmap is of its container");
+    if (owned == container->owned()) continue;
+    change(*container, [&] { container->adopt_owned(owned, &given_up); });
+    dirty_.insert(id);
+  }
+  return given_up;
 }
 
 std::vector<Allocator::OwnedState> Allocator::take_dirty() {
@@ -377,6 +432,11 @@ std::vector<Allocator::OwnedState> Allocator::take_dirty() {
   dirty_.clear();
   removed_.clear();
   return changed;
+}
+
+void Allocator::mark_all_dirty() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, container] : containers_) dirty_.insert(id);
 }
 
 std::optional<BlockBitmap> Allocator::owned_bitmap(uint32_t container) const {

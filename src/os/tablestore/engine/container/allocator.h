@@ -86,9 +86,20 @@ class Allocator {
   // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
   // log order. They may name containers that were emptied and removed since.
   void load(uint32_t container, const BlockBitmap& owned);
+  // Some of the checkpoint cannot be read. Which blocks of these containers are owned cannot be
+  // told, but for what is replayed: all others count as owned. There may have been more, which were
+  // emptied and removed since.
+  void load_unknown(const std::set<uint32_t>& containers);
+  // Those with owned blocks that were not added so far; add_container() may still do it.
+  std::vector<uint32_t> missing_containers() const;
   // From here on what is owned is held, and all else is free or punched. EIO where a block is owned
   // in a container that was not added, or where the log contradicts the checkpoint.
   Status finish_recovery();
+
+  // For repair: rows own exactly these blocks; containers that are not there are passed over. What
+  // rows do not own stays held: it is returned, and give_back() is for when a checkpoint has told.
+  // EBUSY where somebody holds a block that no row owns, or a reservation.
+  Result<std::vector<Run>> adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
   // Containers whose bitmap of owned blocks changed since the last call (a removed one: a
   // bitmap of 0 blocks).
@@ -98,6 +109,8 @@ class Allocator {
     BlockBitmap bitmap;
   };
   std::vector<OwnedState> take_dirty();
+  // The next call gives all containers.
+  void mark_all_dirty();
   std::optional<BlockBitmap> owned_bitmap(uint32_t container) const;
   std::vector<uint32_t> containers() const;
 
@@ -105,7 +118,8 @@ class Allocator {
   // would break a reservation. How each hold ends:
   //
   //   begin_prepare   mark_written() once it is, and always give_back()
-  //   begin_punch     give_back_punched(), also where punching failed
+  //   begin_punch     give_back_punched(), also where punching failed; give_back_unwritten() where
+  //                   it has its space all the same
   //   begin_restore   give_back() when it has its space, else give_back_punched()
   //   begin_reclass   end_reclass(); give_back(all()) where nothing has changed; lose_reclassed()
   //                   where nobody knows what has
@@ -117,6 +131,8 @@ class Allocator {
                                     uint32_t max_blocks);
   // A punched run, of a class or of any.
   std::optional<Run> begin_restore(std::optional<unsigned> slot_class, uint32_t max_blocks);
+  // Held blocks are free, and their next write is a first touch.
+  void give_back_unwritten(const Run& run);
   // Held blocks have no space any more: they are unwritten, and not free until they are restored.
   void give_back_punched(const Run& run);
 
@@ -198,6 +214,8 @@ class Allocator {
 
   bool recovering_ = true;
   std::map<uint32_t, BlockBitmap> missing_;  // recovering: owned blocks of containers not added
+  std::set<uint32_t> unknown_;               // recovering: see load_unknown()
+  bool checkpoint_is_whole_ = true;          // the same
   Status recovery_error_;                    // the first one
 };
 

@@ -57,6 +57,12 @@ void Allocator::give_back_punched(const Run& run) {
   change(container, [&] { container.give_back_punched(run.block, run.blocks); });
 }
 
+void Allocator::give_back_unwritten(const Run& run) {
+  std::lock_guard lock(mutex_);
+  ContainerState& container = state(run.container);
+  change(container, [&] { container.give_back_unwritten(run.block, run.blocks); });
+}
+
 std::optional<Run> Allocator::begin_restore(std::optional<unsigned> slot_class,
                                                uint32_t max_blocks) {
   std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "os/tablestore/engine/format/extent.h"
+#include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/require.h"
 
 namespace tablestore {
@@ -60,6 +61,15 @@ Result<std::vector<ContainerFiles::Found>> ContainerFiles::open() {
   return found;
 }
 
+Result<std::unique_ptr<File>> ContainerFiles::open_watched(const std::string& path,
+                                                          OpenMode mode) {
+  auto open = [&] { return disk_.open(path, mode); };
+  auto file = mode == OpenMode::create_new ? open() : read_repeatedly(open);
+  if (!file.ok()) return file;
+  if (auto seen = (*file)->watch(false); !seen.ok()) return seen.status();
+  return file;
+}
+
 Status ContainerFiles::open_class(unsigned slot_class, std::vector<Found>* found) {
   auto names = disk_.list(class_dir(slot_class));
   if (!names.ok()) return names.status();
@@ -67,7 +77,7 @@ Status ContainerFiles::open_class(unsigned slot_class, std::vector<Found>* found
     const auto container = parse_number(name);
     if (!container) continue;  // not ours, and nothing of ours depends on it
     const std::string path = container_path(*container, slot_class);
-    auto file = disk_.open(path, OpenMode::read_write);
+    auto file = open_watched(path, OpenMode::read_write);
     if (!file.ok()) return file.status();
     const uint64_t size = (*file)->size_bytes();
     if (size < container_bytes_) {
@@ -120,25 +130,37 @@ Status ContainerFiles::remove_incomplete() {
 }
 
 void ContainerFiles::close() {
+  std::lock_guard visit(visit_mutex_);
   std::lock_guard lock(mutex_);
   files_.clear();
   incomplete_.clear();
+}
+
+Status ContainerFiles::flushed(const Status& s) {
+  if (s.ok()) return s;
+  const Status failed(EIO, s.what());
+  failed_flush_(failed);
+  return failed;
+}
+
+Status ContainerFiles::sync_class(unsigned slot_class) {
+  return flushed(disk_.sync_dir(class_dir(slot_class)));
 }
 
 Status ContainerFiles::fill_new(File& file, Space space) {
   const Status s = space == Space::written ? file.write_zeroes(0, container_bytes_)
                                            : file.allocate(0, container_bytes_);
   if (!s.ok()) return s;
-  return file.flush();
+  return flush(file);
 }
 
 Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class,
                                            Space space) {
-  auto file = disk_.open(container_path(container, slot_class), OpenMode::create_new);
+  auto file = open_watched(container_path(container, slot_class), OpenMode::create_new);
   if (!file.ok()) return file.status();
   Status status = fill_new(**file, space);
-  if (status.ok()) status = disk_.sync_dir(class_dir(slot_class));
-  if (status.code() == ENOSPC) {
+  if (status.ok()) status = sync_class(slot_class);
+  if (is_lack(status.code())) {
     *file = nullptr;
     if (Status removed = remove_path(container, slot_class); !removed.ok()) return removed;
   }
@@ -153,42 +175,41 @@ Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_cla
 
 Status ContainerFiles::remove_path(uint32_t container, unsigned slot_class) {
   if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
-  return disk_.sync_dir(class_dir(slot_class));
+  return sync_class(slot_class);
 }
 
-Status ContainerFiles::remove(uint32_t container) {
+unsigned ContainerFiles::close_one(uint32_t container) {
+  std::lock_guard visit(visit_mutex_);
   Open closing;
   {
     std::lock_guard lock(mutex_);
     auto it = files_.find(container);
-    require(it != files_.end(), "a container that is removed exists");
+    require(it != files_.end(), "a container that is closed is open");
     closing = std::move(it->second);
     files_.erase(it);
   }
-  closing.file = nullptr;
-  return remove_path(container, closing.slot_class);
+  return closing.slot_class;
+}
+
+Status ContainerFiles::remove(uint32_t container) {
+  const unsigned slot_class = close_one(container);
+  return remove_path(container, slot_class);
 }
 
 // Closed meanwhile, so that the file knows its new name and messages tell it.
 Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
-  unsigned from_class = 0;
-  {
-    std::lock_guard lock(mutex_);
-    auto it = files_.find(from);
-    require(it != files_.end() && !files_.contains(to), "a container gets a new number");
-    from_class = it->second.slot_class;
-    files_.erase(it);
-  }
+  require(!exists(to), "a container gets a new number");
+  const unsigned from_class = close_one(from);
   const std::string path = container_path(to, to_class);
   const Status renamed = disk_.rename(container_path(from, from_class), path);
   if (!renamed.ok() && renamed.code() != ENOSPC) return renamed;
   if (renamed.ok()) {
-    Status s = disk_.sync_dir(class_dir(to_class));
-    if (s.ok()) s = disk_.sync_dir(class_dir(from_class));
-    if (!s.ok()) return Status(EIO, s.what());  // whatever it was, the name has changed
+    Status s = sync_class(to_class);
+    if (s.ok()) s = sync_class(from_class);
+    if (!s.ok()) return s;
   }
-  auto file = disk_.open(renamed.ok() ? path : container_path(from, from_class),
-                         OpenMode::read_write);
+  auto file = open_watched(renamed.ok() ? path : container_path(from, from_class),
+                           OpenMode::read_write);
   if (!file.ok()) return file.status();
   std::lock_guard lock(mutex_);
   if (renamed.ok()) {
@@ -204,6 +225,20 @@ File& ContainerFiles::file(uint32_t container) const {
   auto it = files_.find(container);
   require(it != files_.end(), "an extent lies in a container that exists");
   return *it->second.file;
+}
+
+Status ContainerFiles::visit_files(const std::function<Status(File&)>& visitor) const {
+  std::vector<uint32_t> containers;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [container, open] : files_) containers.push_back(container);
+  }
+  for (uint32_t container : containers) {
+    std::lock_guard visit(visit_mutex_);
+    if (!exists(container)) continue;
+    if (Status s = visitor(file(container)); !s.ok()) return s;
+  }
+  return {};
 }
 
 bool ContainerFiles::exists(uint32_t container) const {

@@ -1,7 +1,9 @@
 // The container files by number: found, made and removed.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -23,8 +25,9 @@ namespace tablestore {
 // One that is given to another class gets another number too, so that for recovery, which may find
 // it under either name, one container was removed and another made.
 //
-// file(), exists(), read() from any thread; `mutex_` guards the map. All else from one thread at a
-// time.
+// file(), exists() and visit_files() from any thread. All else from one thread at a time. `mutex_`
+// guards the map; `visit_mutex_`, taken before it, keeps a file that is being visited from being
+// closed.
 class ContainerFiles {
  public:
   ContainerFiles(Disk& disk, uint64_t container_bytes);
@@ -45,6 +48,12 @@ class ContainerFiles {
   Status remove_incomplete();
   void close();
 
+  // Called where a flush of a file or of a directory fails. What it was for is lost, and what
+  // others had written may be as well: no later flush tells.
+  void on_failed_flush(std::function<void(const Status&)> f) { failed_flush_ = std::move(f); }
+  // An error is EIO, whatever its name is: a file system that is full is not among its reasons.
+  Status flush(File& file) { return flushed(file.flush()); }
+
   // Durable, with all its space, when this returns. Leaves no file behind where it fails for
   // ENOSPC.
   enum class Space { allocated, written };
@@ -58,19 +67,29 @@ class ContainerFiles {
   File& file(uint32_t container) const;
   bool exists(uint32_t container) const;
   uint32_t blocks() const { return container_bytes_ / block_bytes; }
+  // For a FileWatch: all that are there at the call and are not removed meanwhile.
+  Status visit_files(const std::function<Status(File&)>& visitor) const;
 
  private:
   struct Open {
     std::unique_ptr<File> file;
     unsigned slot_class;
   };
+  // As all files here are: nobody can share or move its blocks without being noticed.
+  Result<std::unique_ptr<File>> open_watched(const std::string& path, OpenMode mode);
+  Status flushed(const Status& s);
+  Status sync_class(unsigned slot_class);
   Status open_class(unsigned slot_class, std::vector<Found>* found);
   Status fill_new(File& file, Space space);
   Result<BlockBitmap> unwritten_blocks(File& file) const;
+  // Returns its class.
+  unsigned close_one(uint32_t container);
   Status remove_path(uint32_t container, unsigned slot_class);
 
   Disk& disk_;
   const uint64_t container_bytes_;
+  std::function<void(const Status&)> failed_flush_ = [](const Status&) {};
+  mutable std::mutex visit_mutex_;
   mutable std::shared_mutex mutex_;
   std::unordered_map<uint32_t, Open> files_;
   std::vector<std::pair<uint32_t, unsigned>> incomplete_;  // container and class

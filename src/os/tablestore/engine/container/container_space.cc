@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "os/tablestore/engine/io/repeated_read.h"
+
 namespace tablestore {
 
 ContainerSpace::ContainerSpace(Disk& disk, const GrowthPolicy& policy, Counters& counters)
@@ -11,7 +13,7 @@ ContainerSpace::ContainerSpace(Disk& disk, const GrowthPolicy& policy, Counters&
       files_(disk, policy.options().container_bytes) {}
 
 Result<SpaceState> ContainerSpace::state() const {
-  const auto space = disk_.space();
+  const auto space = read_repeatedly([this] { return disk_.space(); });
   if (!space.ok()) return space.status();
   SpaceState state{allocator_.usage()};
   state.growable_bytes = policy_.growable_bytes(state.usage, space->available_bytes);
@@ -48,7 +50,7 @@ Result<BlockBitmap> ContainerSpace::fill_holes(File& file, const BlockBitmap& un
 }
 
 Result<uint32_t> ContainerSpace::fill_hole(File& file, uint32_t block, uint32_t blocks) {
-  const auto space = disk_.space();
+  const auto space = read_repeatedly([this] { return disk_.space(); });
   if (!space.ok()) return space.status();
   const uint32_t piece = policy_.fill_blocks(blocks, space->available_bytes);
   if (!piece) return uint32_t(0);
@@ -56,6 +58,15 @@ Result<uint32_t> ContainerSpace::fill_hole(File& file, uint32_t block, uint32_t 
   if (s.code() == ENOSPC) return uint32_t(0);
   if (!s.ok()) return s;
   return piece;
+}
+
+// Of which class it was does not matter to what refers to its blocks.
+Status ContainerSpace::make_again(uint32_t container) {
+  const unsigned slot_class = slot_classes - 1;
+  auto unwritten = files_.create(container, slot_class);
+  if (!unwritten.ok()) return unwritten.status();
+  allocator_.add_container(container, slot_class, files_.blocks(), unwritten.take());
+  return {};
 }
 
 // --- to grow
@@ -85,7 +96,7 @@ Result<Grown> ContainerSpace::create(unsigned slot_class) {
   auto unwritten = files_.create(container, slot_class);
   memory_.note_file(unwritten.ok());
   if (!unwritten.ok()) {
-    if (unwritten.status().code() == ENOSPC) return Grown::no_room;
+    if (is_lack(unwritten.status().code())) return Grown::no_room;
     return unwritten.status();
   }
   allocator_.add_container(container, slot_class, files_.blocks(), unwritten.take());
@@ -121,12 +132,13 @@ Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t* bytes_done
   const auto run = allocator_.begin_prepare(slot_class, GrowthPolicy::prepare_blocks);
   if (!run) return Worked::nothing_to_do;
   File& file = files_.file(run->container);
-  Status s = file.write_zeroes(run->offset_bytes(), run->length_bytes());
-  if (s.ok()) s = file.flush();
-  if (s.ok()) allocator_.mark_written(*run);
+  const Status written = file.write_zeroes(run->offset_bytes(), run->length_bytes());
+  const Status flushed = written.ok() ? files_.flush(file) : Status();
+  if (written.ok() && flushed.ok()) allocator_.mark_written(*run);
   allocator_.give_back(*run);
-  if (s.code() == ENOSPC) return Worked::nothing_to_do;
-  if (!s.ok()) return s;
+  if (written.code() == ENOSPC) return Worked::nothing_to_do;
+  if (!written.ok()) return written;
+  if (!flushed.ok()) return flushed;
   *bytes_done = run->length_bytes();
   counters_.prepared_bytes += run->length_bytes();
   return Worked::yes;
@@ -147,10 +159,19 @@ Result<Worked> ContainerSpace::remove_idle(const QuietRule& rule, uint64_t* byte
 
 Result<Worked> ContainerSpace::punch(const QuietRule& rule, uint64_t* bytes_done) {
   const auto size = policy_.punch_size(allocator_.usage());
-  if (!size) return Worked::nothing_to_do;
+  if (!size || !memory_.may_punch()) return Worked::nothing_to_do;
   const auto run = allocator_.begin_punch(rule, size->min_blocks, size->max_blocks);
   if (!run) return Worked::nothing_to_do;
-  const Status s = files_.file(run->container).punch(run->offset_bytes(), run->length_bytes());
+  File& file = files_.file(run->container);
+  const Status s = file.punch(run->offset_bytes(), run->length_bytes());
+  if (s.code() == ENOSPC) {  // a hole may need an extent more
+    memory_.note_punch_refused();
+    if (file.allocate(run->offset_bytes(), run->length_bytes()).ok())
+      allocator_.give_back_unwritten(*run);
+    else
+      allocator_.give_back_punched(*run);
+    return Worked::nothing_to_do;
+  }
   // Also after an error: what the range is now is not known, so it needs space and a first touch.
   allocator_.give_back_punched(*run);
   if (!s.ok()) return s;

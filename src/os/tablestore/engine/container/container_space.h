@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "os/tablestore/engine/container/allocator.h"
 #include "os/tablestore/engine/container/container_files.h"
@@ -35,12 +37,18 @@ class ContainerSpace {
   // See Containers.
   Status open();
   void close() { files_.close(); }
+  void on_failed_flush(std::function<void(const Status&)> f) {
+    files_.on_failed_flush(std::move(f));
+  }
 
   Allocator& allocator() { return allocator_; }
   const ContainerFiles& files() const { return files_; }
   GrowthMemory& memory() { return memory_; }
   // Asks the file system.
   Result<SpaceState> state() const;
+
+  // See Containers.
+  Status make_again(uint32_t container);
 
   // --- to grow; one thread at a time
 

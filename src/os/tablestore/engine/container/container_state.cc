@@ -95,6 +95,11 @@ void ContainerState::take_punched(uint32_t first, uint32_t count) {
   counts_.punched -= count;
 }
 
+void ContainerState::give_back_unwritten(uint32_t first, uint32_t count) {
+  unwritten_.set(first, count);
+  give_back(first, count);
+}
+
 void ContainerState::mark_written(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a written block is held");
   unwritten_.clear(first, count);
@@ -120,6 +125,29 @@ bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
   owned_.clear(first, count);
   counts_.owned -= count;
   return true;
+}
+
+void ContainerState::adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up) {
+  auto each_run = [this](auto is_in, auto act) {
+    for (uint32_t first = 0, end = 0; first < blocks(); first = end + 1) {
+      for (end = first; end < blocks() && is_in(end); ++end) {
+      }
+      if (end > first) act(first, end - first);
+    }
+  };
+  each_run([&](uint32_t b) { return owned.test(b) && punched_.test(b); },
+           [&](uint32_t first, uint32_t count) { take_punched(first, count); });
+  each_run([&](uint32_t b) { return owned.test(b) && !busy_.test(b); },
+           [&](uint32_t first, uint32_t count) { take(first, count); });
+  each_run([&](uint32_t b) { return owned.test(b) && !owned_.test(b); },
+           [&](uint32_t first, uint32_t count) {
+             require(set_owned(first, count), "a block has one owner");
+           });
+  each_run([&](uint32_t b) { return !owned.test(b) && owned_.test(b); },
+           [&](uint32_t first, uint32_t count) {
+             require(clear_owned(first, count), "a block that is given up had an owner");
+             given_up->push_back(run(first, first + count));
+           });
 }
 
 std::optional<uint32_t> ContainerState::find(unsigned power, uint32_t from) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "os/tablestore/engine/container/block_bitmap.h"
 #include "os/tablestore/engine/format/extent.h"
@@ -42,6 +43,7 @@ class ContainerState {
   void give_back(uint32_t first, uint32_t count);          // held, not owned -> free
   void take_punched(uint32_t first, uint32_t count);       // punched -> held
   void give_back_punched(uint32_t first, uint32_t count);  // held, not owned -> punched, unwritten
+  void give_back_unwritten(uint32_t first, uint32_t count);  // held, not owned -> free, unwritten
   void mark_written(uint32_t first, uint32_t count);       // held
   bool is_unwritten(uint32_t first, uint32_t count) const;
   bool is_held(uint32_t first, uint32_t count) const;
@@ -50,6 +52,9 @@ class ContainerState {
   // or given up without being owned.
   bool set_owned(uint32_t first, uint32_t count);
   bool clear_owned(uint32_t first, uint32_t count);
+  // Makes these the owned blocks, and no others. What was owned before stays held, and is added to
+  // `given_up`.
+  void adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up);
   void load_owned(const BlockBitmap& owned) { owned_ = owned; }
   // The end of recovery: what is owned is held, and nothing else.
   void hold_owned();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "os/tablestore/engine/container/container_space.h"
@@ -35,6 +36,14 @@ class Containers {
   // Opens all that are there, learns which extents are unwritten. Flushes each file first, so that
   // an extent that reads as written is durably so. Allocator::finish_recovery() comes after it.
   Status open() { return space_.open(); }
+  // Before Allocator::finish_recovery(): an empty file in the place of one that is gone, so that
+  // what lay in it reads as other bytes, and can be freed.
+  Status make_again(uint32_t container) { return space_.make_again(container); }
+  // Before anything is acknowledged. Called, in the thread that met it, where a flush fails: the
+  // store has to stop at once, as what others have written may be lost with it.
+  void on_failed_flush(std::function<void(const Status&)> f) {
+    space_.on_failed_flush(std::move(f));
+  }
   // Closes all files. Nothing may be in flight.
   void close() { space_.close(); }
 
@@ -55,6 +64,10 @@ class Containers {
   // Whether these blocks are there, of whatever state.
   bool holds(const Run& run) const {
     return uint64_t(run.block) + run.blocks <= container_blocks() && exists(run.container);
+  }
+  // For a FileWatch.
+  Status visit_files(const std::function<Status(File&)>& visitor) {
+    return space_.files().visit_files(visitor);
   }
   // Verified nowhere: the caller checks checksums. EIO where the blocks are not there.
   Status read(const Run& run, std::span<std::byte> out);

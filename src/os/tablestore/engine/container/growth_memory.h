@@ -33,12 +33,22 @@ class GrowthMemory {
   void note_name_refused() { name_refused_ = true; }
   bool name_refused() const { return name_refused_; }
 
-  void note_space_given_back() { file_refused_ = name_refused_ = false; }
+  // There was no space to punch, which needs some: nobody tries again for so many steps.
+  static constexpr unsigned punch_pause = 60;
+  void note_punch_refused() { punch_pause_ = punch_pause; }
+  // Of one step.
+  bool may_punch() { return punch_pause_ == 0 || --punch_pause_ == 0; }
+
+  void note_space_given_back() {
+    file_refused_ = name_refused_ = false;
+    punch_pause_ = 0;
+  }
 
  private:
   std::atomic<int> lacked_{-1};
   std::atomic<bool> file_refused_{false};
   std::atomic<bool> name_refused_{false};
+  std::atomic<unsigned> punch_pause_{0};  // changed by background steps, one at a time
 };
 
 }  // namespace tablestore

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <bit>
-#include <cassert>
 #include <cstring>
 
 #include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/require.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -150,7 +150,7 @@ uint32_t crc32c_of_blocks(std::span<const uint32_t> block_crcs) {
 
 void crc32c_blocks(std::span<const iovec> iov, std::vector<uint32_t>* out) {
   for (const iovec& piece : iov) {
-    assert(piece.iov_len % block_bytes == 0);
+    require(piece.iov_len % block_bytes == 0, "a checksum is of whole blocks");
     auto p = static_cast<const unsigned char*>(piece.iov_base);
     for (size_t at = 0; at < piece.iov_len; at += block_bytes) {
       out->push_back(crc32c(0, p + at, block_bytes));

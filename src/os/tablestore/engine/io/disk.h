@@ -7,8 +7,9 @@
 //  - A write that had completed before a flush of its file was issued survives, whole.
 //  - A flush of any file also makes durable every *completed* write to a *written* extent of any
 //    other file of this Disk: all are on one device, and a flush empties that device's cache.
-//    A write to an extent that was not yet written (see File::unwritten) survives only after
-//    a flush of that very file: its file system still has to journal the conversion.
+//    A write to an extent that was not yet written (see File::unwritten), or to a file that
+//    File::needs_own_flush(), survives only after a flush of that very file: its file system still
+//    has to journal the conversion, or the move.
 //  - Everything else is kept, lost or torn per 512-byte sector, in any combination.
 //  - A name (create, remove) is durable after Disk::sync_dir of its directory. A rename is atomic:
 //    the file has its old name or its new one; the new one is durable after a sync of both
@@ -40,6 +41,14 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+// What somebody else may be doing to the place where a file lies.
+enum class Sharing {
+  none,
+  opened,     // somebody else has it open, and may be about to share its blocks, or to move them
+  shared,     // blocks of it are those of another file, too: a copy by reflinks
+  unguarded,  // the kernel does not tell who opens it: none, as far as the last look could see
+};
+
 // One open file. Offsets, lengths and memory are multiples of block_bytes where the file was opened
 // for direct I/O (all files of the engine are). Thread-safe; concurrent operations on overlapping
 // ranges have no order.
@@ -52,7 +61,7 @@ class File {
   virtual ~File() = default;
   virtual const std::string& path() const = 0;
   virtual uint64_t size_bytes() const = 0;
-  // Fills all of `out`; EIO where the disk fails or the file ends before.
+  // Fills all of `out`; EIO where the disk fails, whatever it calls that, or the file ends before.
   virtual Status read(uint64_t offset, std::span<std::byte> out) = 0;
   virtual Status write(uint64_t offset, std::span<const std::byte> data) = 0;
   // fdatasync. After an error nothing more may be promised on this disk: never retry.
@@ -65,9 +74,22 @@ class File {
   virtual Status write_zeroes(uint64_t offset, uint64_t length) = 0;
   // Returns the space of [offset, +length) to the file system; reads as zeros; keeps the size.
   virtual Status punch(uint64_t offset, uint64_t length) = 0;
-  // The parts of the file whose first write makes the file system allocate or convert (holes and
-  // unwritten extents), ascending. All of it where the file system cannot tell.
+  // The parts of the file whose first write makes the file system allocate or convert (holes,
+  // unwritten and shared extents), ascending. All of it where the file system cannot tell.
   virtual Result<std::vector<ByteRange>> unwritten() = 0;
+
+  // Makes all of the file written extents of its own, contents kept, and durably so: a copy or a
+  // restored backup may have holes and share its blocks. Nobody else may be writing. Returns how
+  // many bytes that took. Does nothing where unwritten() cannot tell.
+  virtual Result<uint64_t> make_plain() { return uint64_t(0); }
+  // Whether somebody else may share or move the blocks of this file. From the moment in which he
+  // can until this says that he cannot any more, needs_own_flush(). By one thread, about every
+  // second: somebody who opens the file waits for that. `look`: looks at the extents also where
+  // nobody can have touched them.
+  virtual Result<Sharing> watch([[maybe_unused]] bool look) { return Sharing::none; }
+  // Completed writes to this file survive only after a flush of this very file, and that flush may
+  // cover no other file. To be asked after the writes and before the flush.
+  virtual bool needs_own_flush() const { return false; }
 };
 
 // An asynchronous write. The owner keeps it, its memory and the file alive until `done`.
@@ -112,6 +134,13 @@ struct DiskSpace {
   uint64_t available_bytes = 0;  // what an unprivileged user may still take
 };
 
+// Something about the file system that breaks a promise of this store, or makes it slow.
+struct Concern {
+  std::string trouble;  // Troubles' name of it
+  std::string line;     // what it is, and what to do
+  bool refuses_mkfs = false;
+};
+
 enum class OpenMode {
   read_only,
   read_write,
@@ -136,6 +165,7 @@ class Disk {
   virtual Status remove_tree(const std::string& dir) = 0;
   virtual Status sync_dir(const std::string& dir) = 0;
   virtual Result<DiskSpace> space() = 0;
+  virtual std::vector<Concern> concerns() { return {}; }
   virtual std::unique_ptr<WriteQueue> make_write_queue() = 0;
   // RocksDB's file system on this same disk. Its paths are table_path(...).
   virtual std::shared_ptr<rocksdb::FileSystem> table_fs() = 0;

@@ -17,6 +17,12 @@ struct DiskState {
   // is passed on to every file that was written since, and unwritten() knows nothing.
   bool in_place = false;
   std::atomic<bool> write_zeroes_unsupported{false};
+  std::atomic<bool> unshare_unsupported{false};
+  // A flush of one file covers no other one, though writes are direct: some lie on XFS's realtime
+  // device, or every write goes to a new place.
+  std::atomic<bool> each_needs_own_flush{false};
+  // The first one, for ever: what a failed flush has lost no later one brings back.
+  std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place
 };
 

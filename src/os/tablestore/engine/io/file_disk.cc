@@ -8,16 +8,17 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstdlib>
 
 #include "os/tablestore/engine/io/disk_state.h"
 #include "os/tablestore/engine/io/file_extents.h"
+#include "os/tablestore/engine/io/file_system_facts.h"
 #include "os/tablestore/engine/io/posix_file.h"
 #include "os/tablestore/engine/io/system_call.h"
 #include "os/tablestore/engine/io/table_fs.h"
 #include "os/tablestore/engine/io/thread_write_queue.h"
 #include "os/tablestore/engine/io/uring_write_queue.h"
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
 namespace {
@@ -96,9 +97,10 @@ bool direct_works(int dir_fd, bool otherwise) {
 // Owns the directory's descriptor. Immutable but for what DiskState guards.
 class FileDisk : public Disk {
  public:
-  FileDisk(std::shared_ptr<DiskState> state, std::string absolute, int dir_fd,
-           FileDiskOptions options)
+  FileDisk(std::shared_ptr<DiskState> state, FileSystemFacts facts, std::string absolute,
+           int dir_fd, FileDiskOptions options)
       : state_(std::move(state)),
+        facts_(std::move(facts)),
         absolute_(std::move(absolute)),
         dir_(dir_fd),
         options_(std::move(options)) {}
@@ -115,6 +117,7 @@ class FileDisk : public Disk {
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
   Result<DiskSpace> space() override;
+  std::vector<Concern> concerns() override;
   std::unique_ptr<WriteQueue> make_write_queue() override;
   std::shared_ptr<rocksdb::FileSystem> table_fs() override { return default_table_fs(); }
   std::string table_path(const std::string& path) const override { return absolute_ + "/" + path; }
@@ -129,6 +132,7 @@ class FileDisk : public Disk {
   }
 
   const std::shared_ptr<DiskState> state_;
+  const FileSystemFacts facts_;
   const std::string absolute_;
   const DirectoryHandle dir_;
   const FileDiskOptions options_;
@@ -179,7 +183,7 @@ Status FileDisk::rename(const std::string& from, const std::string& to) {
 }
 
 Status FileDisk::remove_tree(const std::string& dir) {
-  assert(!dir.empty() && dir.front() != '/');
+  require(!dir.empty() && dir.front() != '/', "what is removed is below the disk's directory");
   const int error = remove_recursively(dir_.fd(), dir);
   return error ? failed(error, dir, "cannot remove what is in it") : Status();
 }
@@ -187,8 +191,13 @@ Status FileDisk::remove_tree(const std::string& dir) {
 Status FileDisk::sync_dir(const std::string& dir) {
   const DirectoryHandle handle(open_directory(dir_.fd(), dir.c_str()));
   if (handle.fd() < 0) return failed(errno, dir, "cannot open directory");
+  if (const int before = state_->flush_error) {
+    return failed(before, dir, "cannot sync directory, after a flush that failed");
+  }
   if (uninterrupted([&] { return ::fsync(handle.fd()); }) == 0) return Status();
-  return failed(errno, dir, "cannot sync directory");
+  const int error = errno;
+  state_->flush_error = error;
+  return failed(error, dir, "cannot sync directory");
 }
 
 Result<DiskSpace> FileDisk::space() {
@@ -198,6 +207,12 @@ Result<DiskSpace> FileDisk::space() {
   }
   return DiskSpace{.total_bytes = uint64_t(fs.f_blocks) * fs.f_frsize,
                    .available_bytes = uint64_t(fs.f_bavail) * fs.f_frsize};
+}
+
+std::vector<Concern> FileDisk::concerns() {
+  std::vector<Concern> concerns = concerns_about(facts_, name());
+  if (options_.direct && !state_->in_place) concerns.push_back(not_direct(facts_, name()));
+  return concerns;
 }
 
 std::unique_ptr<WriteQueue> FileDisk::make_write_queue() {
@@ -221,13 +236,22 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
   if (!absolute || ::fstatfs(dir.fd(), &fs) != 0) {
     return Status::from_errno(errno, directory + ": cannot be examined");
   }
-  const bool in_place_type = fs.f_type == ext4_magic || fs.f_type == xfs_magic;
+  struct stat st;
+  if (::fstat(dir.fd(), &st) != 0) {
+    return Status::from_errno(errno, directory + ": cannot be examined");
+  }
+  FileSystemFacts facts = facts_of(st.st_dev);
+  // With data=journal O_DIRECT is ignored, of which kernels before 6.1 say nothing.
+  const bool in_place_type = (fs.f_type == ext4_magic || fs.f_type == xfs_magic) &&
+                             !facts.options.contains("data=journal");
   auto state = std::make_shared<DiskState>();
   state->directory = directory;
-  state->direct = options.direct && direct_works(dir.fd(), in_place_type);
+  state->direct = options.direct && !facts.options.contains("data=journal") &&
+                  direct_works(dir.fd(), in_place_type);
   state->in_place = state->direct && in_place_type;
   const bool wanted_direct = options.direct;
-  auto disk = std::make_unique<FileDisk>(state, absolute.get(), dir.release(), std::move(options));
+  auto disk = std::make_unique<FileDisk>(state, std::move(facts), absolute.get(), dir.release(),
+                                         std::move(options));
   if (wanted_direct && !state->direct) {
     disk->log("the file system does no direct I/O, writing through the page cache");
   }

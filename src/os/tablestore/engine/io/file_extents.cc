@@ -71,41 +71,76 @@ struct StatxWithAlignment {
 static_assert(sizeof(StatxWithAlignment) == 256);
 static_assert(offsetof(StatxWithAlignment, dio_mem_align) == 0x98);
 
-}  // namespace
-
-int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out) {
-  out->clear();
+// Calls `visit` with each extent of [0, size), in order. 0 or an errno.
+template <typename Visit>
+int for_each_extent(int fd, uint64_t size, Visit visit) {
   uint64_t mapped = 0;  // all before it has been looked at
   ExtentPage page;
   bool last = false;
   while (mapped < size && !last) {
-    if (int error = map_extents(fd, mapped, size - mapped, &page)) {
-      if (error != EOPNOTSUPP && error != ENOTTY && error != EBADR && error != EINVAL) return error;
-      out->assign(1, {0, size});
-      return 0;
-    }
+    if (int error = map_extents(fd, mapped, size - mapped, &page)) return error;
     const unsigned found = page.header().fm_mapped_extents;
     if (found == 0) break;
     for (unsigned i = 0; i < found; ++i) {
       const struct fiemap_extent& extent = page.extent(i);
       const uint64_t begin = std::max<uint64_t>(extent.fe_logical, mapped);
       const uint64_t end = std::min<uint64_t>(extent.fe_logical + extent.fe_length, size);
-      if (begin > mapped) append(mapped, begin, out);
-      if (end > begin && (extent.fe_flags & ~plain_flags)) append(begin, end, out);
+      if (end > begin) visit(begin, end, extent.fe_flags);
       mapped = std::max(mapped, end);
       last = extent.fe_flags & FIEMAP_EXTENT_LAST;
     }
   }
-  if (mapped < size) append(mapped, size, out);
   return 0;
+}
+
+bool has_no_map(int error) {
+  return error == EOPNOTSUPP || error == ENOTTY || error == EBADR || error == EINVAL;
+}
+
+}  // namespace
+
+int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out) {
+  out->clear();
+  uint64_t known = 0;
+  const int error = for_each_extent(fd, size, [&](uint64_t begin, uint64_t end, uint32_t flags) {
+    if (begin > known) append(known, begin, out);
+    if (flags & ~plain_flags) append(begin, end, out);
+    known = end;
+  });
+  if (error && !has_no_map(error)) return error;
+  if (error) {
+    out->assign(1, {0, size});
+  } else if (known < size) {
+    append(known, size, out);
+  }
+  return 0;
+}
+
+int find_shared(int fd, uint64_t size, SharedExtents* out) {
+  *out = {};
+  const int error = for_each_extent(fd, size, [&](uint64_t begin, uint64_t end, uint32_t flags) {
+    if (flags & FIEMAP_EXTENT_SHARED) out->shared = true;
+    if (!(flags & ~plain_flags)) append(begin, end, &out->own);
+  });
+  return has_no_map(error) ? 0 : error;
+}
+
+bool is_realtime(int fd) {
+  struct fsxattr attributes;
+  return ::ioctl(fd, FS_IOC_FSGETXATTR, &attributes) == 0 &&
+         (attributes.fsx_xflags & FS_XFLAG_REALTIME);
 }
 
 bool direct_is_honoured(int fd) {
   StatxWithAlignment st;
-  if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) != 0) return true;
-  if (!(st.mask & STATX_DIOALIGN)) return true;
-  return st.dio_mem_align != 0 && st.dio_mem_align <= block_bytes &&
-         st.dio_offset_align <= block_bytes;
+  if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) == 0 &&
+      (st.mask & STATX_DIOALIGN)) {
+    return st.dio_mem_align != 0 && st.dio_mem_align <= block_bytes &&
+           st.dio_offset_align <= block_bytes;
+  }
+  int flags = 0;
+  if (::ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return true;
+  return !(flags & (FS_ENCRYPT_FL | FS_COMPR_FL | FS_JOURNAL_DATA_FL));
 }
 
 }  // namespace tablestore

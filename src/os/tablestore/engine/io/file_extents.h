@@ -13,8 +13,20 @@ namespace tablestore {
 // blocks, ascending; all of it where the file system has no extent map. 0 or an errno.
 int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out);
 
+// Whether another file has blocks of this one, too, and which parts of it are written and its own.
+// 0 or an errno; success with nothing of both where the file system has no extent map.
+struct SharedExtents {
+  bool shared = false;
+  std::vector<ByteRange> own;
+};
+int find_shared(int fd, uint64_t size, SharedExtents* out);
+
+// On XFS's realtime device: a flush of files on the other one does not reach it, nor the reverse.
+bool is_realtime(int fd);
+
 // False where the file system says that it passes direct I/O on this file through its page cache,
-// or that it needs a larger alignment than a block. True where it does not say.
+// or that it needs a larger alignment than a block. Where the kernel cannot say (before 6.1), false
+// for files that are encrypted, compressed or journalled with their data.
 bool direct_is_honoured(int fd);
 
 }  // namespace tablestore

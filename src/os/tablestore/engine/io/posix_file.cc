@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -13,12 +12,16 @@
 #include "os/tablestore/engine/io/file_extents.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
 #include "os/tablestore/engine/io/system_call.h"
+#include "os/tablestore/engine/require.h"
 
 #ifndef FALLOC_FL_PUNCH_HOLE
 #include <linux/falloc.h>
 #endif
 #ifndef FALLOC_FL_WRITE_ZEROES
 #define FALLOC_FL_WRITE_ZEROES 0x80
+#endif
+#ifndef FALLOC_FL_UNSHARE_RANGE
+#define FALLOC_FL_UNSHARE_RANGE 0x40
 #endif
 
 namespace tablestore {
@@ -29,6 +32,8 @@ constexpr size_t zeros_bytes = 1 << 20;
 bool whole_blocks(uint64_t offset, uint64_t length) {
   return offset % block_bytes == 0 && length % block_bytes == 0;
 }
+
+constexpr const char* in_blocks = "offsets and lengths are whole blocks";
 
 bool aligned(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory) % block_bytes == 0;
@@ -52,7 +57,7 @@ int open_flags(OpenMode mode) {
     case OpenMode::create_new:
       return O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   }
-  assert(false);
+  require(false, "a file is opened in one of these modes");
   return O_RDONLY | O_CLOEXEC;
 }
 
@@ -61,7 +66,7 @@ int open_flags(OpenMode mode) {
 Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, int dir_fd,
                                               const std::string& path, OpenMode mode,
                                               unsigned lock_wait_ms) {
-  assert(!path.empty() && path.front() != '/');
+  require(!path.empty() && path.front() != '/', "paths are below the disk's directory");
   const int flags = open_flags(mode) | (disk->direct ? O_DIRECT : 0);
   const int fd = uninterrupted([&] { return ::openat(dir_fd, path.c_str(), flags, 0600); });
   if (fd < 0) {
@@ -73,6 +78,7 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
   if (Status s = file->check_direct(); !s.ok()) return s;
   if (mode != OpenMode::read_only) {
     if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
+    if (file->disk_->in_place && is_realtime(fd)) file->disk_->each_needs_own_flush = true;
   }
   return std::unique_ptr<File>(std::move(file));
 }
@@ -81,6 +87,7 @@ PosixFile::~PosixFile() {
   if (!disk_->in_place) disk_->dirty.forget(fd_);
   // The kernel may hold the description for a moment after a request was reported complete. Nothing
   // is in flight now, so that the next who opens the file need not wait for that.
+  lease_.give_back();
   ::flock(fd_, LOCK_UN);
   ::close(fd_);
 }
@@ -123,18 +130,18 @@ Status PosixFile::lock(unsigned wait_ms) {
 uint64_t PosixFile::size_bytes() const {
   struct stat st;
   const int result = ::fstat(fd_, &st);
-  assert(result == 0);
-  return result == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+  require(result == 0, "an open file has a size");
+  return static_cast<uint64_t>(st.st_size);
 }
 
 Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
-  assert(whole_blocks(offset, out.size()) && aligned(out.data()));
+  require(whole_blocks(offset, out.size()) && aligned(out.data()), in_blocks);
   size_t done = 0;
   while (done < out.size()) {
     const ssize_t n = uninterrupted([&] {
       return ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     });
-    if (n < 0) return failed(errno, "read", offset, out.size());
+    if (n < 0) return failed_read(errno, offset, out.size());
     done += static_cast<size_t>(n);
     // At the end of a file whose size is no whole block, direct I/O cannot go on from there.
     if (n == 0 || (done < out.size() && offset + done >= size_bytes())) {
@@ -146,16 +153,23 @@ Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   return Status();
 }
 
+// Direct I/O passes on what the device says: a sector that cannot be read is ENODATA, others are
+// EREMOTEIO, EILSEQ, ETIMEDOUT, EUCLEAN of the file system. Only a lack of memory is none of these.
+Status PosixFile::failed_read(int error, uint64_t offset, uint64_t length) const {
+  const Status s = failed(error, "read", offset, length);
+  return error == ENOMEM ? s : Status(EIO, s.what());
+}
+
 Status PosixFile::write(uint64_t offset, std::span<const std::byte> data) {
   const int error = write_all(offset, {{const_cast<std::byte*>(data.data()), data.size()}});
   return error ? failed(error, "write", offset, data.size()) : Status();
 }
 
 int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
-  assert(whole_blocks(offset, iov_bytes(iov)));
+  require(whole_blocks(offset, iov_bytes(iov)), in_blocks);
   int error = 0;
   for (iov_advance(&iov, 0); !iov.empty() && !error;) {
-    assert(aligned(iov.front().iov_base) || offset % block_bytes != 0);
+    require(aligned(iov.front().iov_base) || offset % block_bytes != 0, "memory is aligned");
     const ssize_t n = uninterrupted(
         [&] { return ::pwritev(fd_, iov.data(), iov_count(iov), static_cast<off_t>(offset)); });
     if (n <= 0) {
@@ -170,12 +184,15 @@ int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
 }
 
 Status PosixFile::flush() {
+  if (const int before = disk_->flush_error) return failed(before, "flush, after one that failed");
   const int error = disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
-  return error ? failed(error, "flush") : Status();
+  if (!error) return Status();
+  disk_->flush_error = error;
+  return failed(error, "flush");
 }
 
 Status PosixFile::allocate(uint64_t offset, uint64_t length) {
-  assert(whole_blocks(offset, length));
+  require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
   const int result = uninterrupted([&] {
     return ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(length));
@@ -184,7 +201,7 @@ Status PosixFile::allocate(uint64_t offset, uint64_t length) {
 }
 
 Status PosixFile::write_zeroes(uint64_t offset, uint64_t length) {
-  assert(whole_blocks(offset, length));
+  require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
   if (!disk_->write_zeroes_unsupported.load(std::memory_order_relaxed)) {
     const int result = uninterrupted([&] {
@@ -213,7 +230,7 @@ Status PosixFile::write_zero_bytes(uint64_t offset, uint64_t length) {
 }
 
 Status PosixFile::punch(uint64_t offset, uint64_t length) {
-  assert(whole_blocks(offset, length));
+  require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
   const int result = uninterrupted([&] {
     return ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -229,6 +246,108 @@ Result<std::vector<ByteRange>> PosixFile::unwritten() {
   std::vector<ByteRange> ranges;
   if (int error = find_unwritten(fd_, size, &ranges)) return failed(error, "list extents");
   return ranges;
+}
+
+// Only ranges that are not plain: a sector of others that is being overwritten when the power goes
+// may hold anything afterwards. What is written here replaces what reads the same.
+Result<uint64_t> PosixFile::make_plain() {
+  if (!disk_->in_place) return uint64_t(0);
+  auto ranges = unwritten();
+  if (!ranges.ok()) return ranges.status();
+  uint64_t bytes = 0;
+  for (const ByteRange& range : *ranges) {
+    if (Status s = rewrite(range); !s.ok()) return s;
+    bytes += range.length;
+  }
+  if (!bytes) return bytes;
+  if (Status s = flush(); !s.ok()) return s;
+  auto left = unwritten();
+  if (!left.ok()) return left.status();
+  if (!left->empty()) disk_->each_needs_own_flush = true;
+  return bytes;
+}
+
+Status PosixFile::rewrite(const ByteRange& range) {
+  BlockMemory memory(std::min<uint64_t>(range.length, zeros_bytes));
+  for (uint64_t done = 0; done < range.length; done += memory.size()) {
+    const auto piece =
+        memory.span().first(std::min<uint64_t>(range.length - done, memory.size()));
+    const Status found = read(range.offset + done, piece);
+    if (found.code() == EIO) continue;  // whoever needs it meets that himself
+    if (!found.ok()) return found;
+    if (Status s = write(range.offset + done, piece); !s.ok()) return s;
+  }
+  return Status();
+}
+
+// The flag is set before somebody who waits in open() goes on, and so before anything that he does.
+// It is cleared when nobody else has the file open, and nobody can have it before the next call.
+Result<Sharing> PosixFile::watch(bool look) {
+  if (!disk_->in_place) return Sharing::none;
+  if (lease_.held()) {
+    if (lease_.is_wanted()) {
+      own_flush_ = true;
+      lease_.give_back();
+      return Sharing::opened;
+    }
+    if (!look && !own_flush_) return Sharing::none;
+    return look_at_extents();
+  }
+  const int error = lease_.take();
+  if (error == EAGAIN) {
+    own_flush_ = true;
+    return Sharing::opened;
+  }
+  if (error && !look) return own_flush_ ? Sharing::shared : Sharing::unguarded;
+  auto seen = look_at_extents();
+  if (error && seen.ok() && *seen == Sharing::none) return Sharing::unguarded;
+  return seen;
+}
+
+Result<Sharing> PosixFile::look_at_extents() {
+  SharedExtents extents;
+  if (const int error = find_shared(fd_, size_bytes(), &extents)) {
+    return failed(error, "list extents");
+  }
+  if (extents.shared) {
+    if (own_flush_.exchange(true)) return Sharing::shared;
+    // Found by looking: what has moved since the copy was made is made durable now.
+    if (Status s = flush(); !s.ok()) return s;
+    return Sharing::shared;
+  }
+  if (own_flush_ || !looked_) {
+    const int error = end_copies_on_write(extents.own);
+    if (error == ENOSPC || error == EDQUOT) {  // it wants a little space for that: later, then
+      own_flush_ = true;
+      return Sharing::opened;
+    }
+    if (error) return failed(error, "unshare");
+  }
+  looked_ = true;
+  if (!own_flush_) return Sharing::none;
+  if (Status s = flush(); !s.ok()) return s;
+  own_flush_ = false;
+  return Sharing::none;
+}
+
+// Unsharing does for all of a range what a write does. Not for holes: they would get space. Writers
+// of the file wait for each piece.
+int PosixFile::end_copies_on_write(const std::vector<ByteRange>& own) {
+  constexpr uint64_t piece_bytes = 32 << 20;
+  for (const ByteRange& range : own) {
+    for (uint64_t done = 0; done < range.length; done += piece_bytes) {
+      if (disk_->unshare_unsupported) return 0;
+      const uint64_t length = std::min(range.length - done, piece_bytes);
+      const int result = uninterrupted([&] {
+        return ::fallocate(fd_, FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE,
+                           static_cast<off_t>(range.offset + done), static_cast<off_t>(length));
+      });
+      if (result == 0) continue;
+      if (errno != EOPNOTSUPP && errno != EINVAL) return errno;
+      disk_->unshare_unsupported = true;
+    }
+  }
+  return 0;
 }
 
 std::string PosixFile::name() const { return disk_->directory + "/" + path_; }

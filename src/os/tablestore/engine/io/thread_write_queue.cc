@@ -3,9 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <cassert>
 
 #include "os/tablestore/engine/io/posix_file.h"
+#include "os/tablestore/engine/require.h"
 
 namespace tablestore {
 
@@ -19,7 +19,8 @@ ThreadWriteQueue::ThreadWriteQueue(unsigned threads) {
 ThreadWriteQueue::~ThreadWriteQueue() {
   {
     std::lock_guard lock(mutex_);
-    assert(waiting_.empty() && running_ == 0 && completed_.empty());
+    require(waiting_.empty() && running_ == 0 && completed_.empty(),
+            "a queue is drained before it is destroyed");
     stopping_ = true;
   }
   work_.notify_all();

@@ -1,7 +1,6 @@
 #include "os/tablestore/engine/io/uring_write_queue.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -27,6 +26,8 @@ constexpr unsigned completions_per_look = 64;
 // request as well, but into as much as the disk takes and a crumb.
 constexpr uint64_t request_bytes_max = 512 << 10;
 
+constexpr const char* room_in_ring = "the ring is empty whenever submit_mutex_ is free";
+
 // The ring itself is broken: no operation can be told of its fate any more.
 [[noreturn]] void give_up(const char* call, int error) {
   std::fprintf(stderr, "tablestore: %s failed: %s; writes can no longer be made durable\n", call,
@@ -49,7 +50,8 @@ UringWriteQueue::UringWriteQueue(unsigned depth) : depth_(depth), slots_(depth) 
 }
 
 UringWriteQueue::~UringWriteQueue() {
-  assert(waiting_.empty() && free_slots_.size() == slots_.size());
+  require(waiting_.empty() && free_slots_.size() == slots_.size(),
+          "a queue is drained before it is destroyed");
   if (ring_made_) io_uring_queue_exit(&ring_);
 }
 
@@ -206,7 +208,7 @@ unsigned UringWriteQueue::take_slot(std::span<WriteOp* const> ops) {
 void UringWriteQueue::fill_entry(unsigned slot_index) {
   const Slot& slot = slots_[slot_index];
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  assert(entry);  // the ring is empty whenever submit_mutex_ is free
+  require(entry, room_in_ring);
   const int fd = posix_file(*slot.ops.front()).fd();
   const std::vector<iovec>& iov = slot.rest.empty() ? slot.ops.front()->iov : slot.rest;
   if (iov.size() == 1) {
@@ -221,7 +223,7 @@ void UringWriteQueue::fill_entry(unsigned slot_index) {
 // Of three entries and more the kernel tells the disk at once, of fewer one by one.
 void UringWriteQueue::fill_third_entry() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  assert(entry);
+  require(entry, room_in_ring);
   io_uring_prep_nop(entry);
   io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
   io_uring_sqe_set_data64(entry, third_mark);
@@ -314,7 +316,7 @@ void UringWriteQueue::wake() {
   if (wake_submitted_.exchange(true)) return;
   std::lock_guard submitting(submit_mutex_);
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  assert(entry);
+  require(entry, room_in_ring);
   io_uring_prep_nop(entry);
   io_uring_sqe_set_data64(entry, wake_mark);
   enter_kernel();

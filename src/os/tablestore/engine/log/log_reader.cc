@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "os/tablestore/engine/io/repeated_read.h"
+
 namespace tablestore {
+
+namespace {
+
+// Something is damaged, or the disk cannot read it. Any other error is of the moment.
+bool is_of_the_log(const Status& s) { return s.ok() || s.code() == EIO; }
+
+}  // namespace
 
 std::string LogPosition::encode() const {
   std::string row;
@@ -15,6 +24,17 @@ std::string LogPosition::encode() const {
   append(epoch);
   append(previous_crc);
   return row;
+}
+
+LogGroupHeader LogPosition::empty_group(const StoreUuid& store) const {
+  LogGroupHeader header{};
+  std::ranges::copy(store, header.store_uuid);
+  header.epoch = epoch;
+  header.position = position;
+  header.first_lsn = next_lsn;
+  header.watermark = next_lsn - 1;
+  header.previous_crc = previous_crc;
+  return header;
 }
 
 std::optional<LogPosition> LogPosition::decode(std::string_view row) {
@@ -38,11 +58,15 @@ Status LogReader::read(uint64_t position, std::span<std::byte> out) {
   const bool is_ahead = position >= ahead_position_ &&
                         position + out.size() <= ahead_position_ + ahead_bytes_;
   if (!is_ahead) {
+    if (position < not_ahead_until_) return ring_.read(position, out);
     const uint64_t lap_end = start_position_ + ring_.capacity_bytes();
     const uint64_t bytes = std::min<uint64_t>(ahead_.size(), lap_end - position);
     ahead_bytes_ = 0;
-    if (bytes < out.size() || !ring_.read(position, ahead_.span().first(bytes)).ok())
+    if (bytes < out.size()) return ring_.read(position, out);
+    if (!ring_.read(position, ahead_.span().first(bytes)).ok()) {
+      not_ahead_until_ = position + bytes;
       return ring_.read(position, out);
+    }
     ahead_position_ = position;
     ahead_bytes_ = bytes;
   }
@@ -50,34 +74,97 @@ Status LogReader::read(uint64_t position, std::span<std::byte> out) {
   return {};
 }
 
-// False: no intact group lies there.
-Result<bool> LogReader::read_group(uint64_t position, LogGroup* group) {
-  BlockMemory first(block_bytes);
-  if (auto s = read(position, first.span()); !s.ok()) return s;
-  const auto header = parse_header(first.span(), uuid_, position);
-  // No group reaches into the lap after: recovery would need what it overwrites.
-  if (!header || header->total_bytes() > start_position_ + ring_.capacity_bytes() - position)
-    return false;
-  BlockMemory memory(header->total_bytes());
+bool LogReader::follows(const LogGroupHeader& h) const {
+  const bool begins_epoch = h.flags & LogGroupHeader::begins_epoch;
+  const bool epoch_fits = begins_epoch ? h.epoch > at_.epoch : h.epoch == at_.epoch;
+  return epoch_fits && h.previous_crc == at_.previous_crc && h.first_lsn == at_.next_lsn;
+}
+
+// No group reaches into the lap after: recovery would need what it overwrites.
+bool LogReader::fits_the_lap(const LogGroupHeader& header, uint64_t position) const {
+  return header.total_bytes() <= start_position_ + ring_.capacity_bytes() - position;
+}
+
+// The rest of a group whose first block has been read. False: its crc does not match.
+Result<bool> LogReader::read_group(const LogGroupHeader& header, std::span<const std::byte> first,
+                                   LogGroup* group) {
+  BlockMemory memory(header.total_bytes());
   std::memcpy(memory.data(), first.data(), block_bytes);
-  if (auto s = read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok()) return s;
-  if (!crc_matches(*header, memory.span())) return false;
-  group->header = *header;
+  if (auto s = read(header.position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())
+    return s;
+  if (!crc_matches(header, memory.span())) return false;
+  group->header = header;
   group->memory = std::move(memory);
   return true;
 }
 
+// False: there is none. EIO: one was begun, or nobody knows.
+Result<bool> LogReader::read_next(LogGroup* group) {
+  BlockMemory first(block_bytes);
+  if (auto s = read(at_.position, first.span()); !s.ok()) return s;
+  const auto header = parse_header(first.span(), uuid_, at_.position);
+  if (!header || !follows(*header)) return false;
+  if (fits_the_lap(*header, at_.position)) {
+    auto found = read_group(*header, first.span(), group);
+    if (!found.ok() || *found) return found;
+  }
+  return Status(EIO, "a group of " + std::to_string(header->transactions) +
+                         " transactions begins there, and not all of it is as it was written");
+}
+
+// The group without transactions at the end of the chain, as the one behind it says that it was.
+// False: none says so.
+Result<bool> LogReader::derive_empty(LogGroup* group) {
+  const uint64_t behind = at_.position + block_bytes;
+  if (behind - start_position_ + block_bytes > ring_.capacity_bytes()) return false;
+  BlockMemory first(block_bytes);
+  const Status seen = read_repeatedly([&] { return read(behind, first.span()); });
+  if (!is_of_the_log(seen)) return seen;
+  if (!seen.ok()) return false;
+  const auto next = parse_header(first.span(), uuid_, behind);
+  if (!next || next->first_lsn != at_.next_lsn || next->epoch < at_.epoch ||
+      !fits_the_lap(*next, behind))
+    return false;
+  LogGroupHeader header = at_.empty_group(uuid_);
+  if (next->epoch > at_.epoch && !(next->flags & LogGroupHeader::begins_epoch)) {
+    header.epoch = next->epoch;
+    header.flags = LogGroupHeader::begins_epoch;
+  }
+  LogGroupBuilder builder;
+  builder.begin(0);
+  const std::span<const std::byte> derived = builder.finish(header);
+  if (next->previous_crc != builder.crc()) return false;
+  LogGroup after;
+  const auto intact = read_group(*next, first.span(), &after);
+  if (!is_of_the_log(intact.status())) return intact.status();
+  if (!intact.ok() || !*intact) return false;
+  group->memory = BlockMemory(derived.size());
+  std::memcpy(group->memory.data(), derived.data(), derived.size());
+  std::memcpy(&group->header, derived.data(), sizeof(group->header));
+  group->is_derived = true;
+  return true;
+}
+
 Result<std::optional<LogGroup>> LogReader::next() {
+  using Found = std::optional<LogGroup>;
+  end_ = {};
+  if (at_.position - start_position_ + block_bytes > ring_.capacity_bytes()) return Found();
   LogGroup group;
-  if (at_.position - start_position_ + block_bytes > ring_.capacity_bytes())
-    return std::optional<LogGroup>();
-  auto found = read_group(at_.position, &group);
-  if (!found.ok()) return found.status();
+  const auto found = read_repeatedly([&] {
+    auto read = read_next(&group);
+    if (!read.ok()) ahead_bytes_ = 0;
+    return read;
+  });
+  if (!is_of_the_log(found.status())) return found.status();
+  if (!found.ok() || !*found) {
+    const auto derived = derive_empty(&group);
+    if (!derived.ok()) return derived.status();
+    if (!*derived) {
+      if (!found.ok()) end_ = found.status();
+      return Found();
+    }
+  }
   const LogGroupHeader& h = group.header;
-  const bool begins_epoch = h.flags & LogGroupHeader::begins_epoch;
-  const bool epoch_fits = begins_epoch ? h.epoch > at_.epoch : h.epoch == at_.epoch;
-  if (!*found || !epoch_fits || h.previous_crc != at_.previous_crc || h.first_lsn != at_.next_lsn)
-    return std::optional<LogGroup>();
   auto records = parse_records(h, group.memory.span());
   if (!records.ok()) return records.status();
   group.records = records.take();
@@ -85,36 +172,43 @@ Result<std::optional<LogGroup>> LogReader::next() {
   at_.next_lsn += h.transactions;
   at_.epoch = h.epoch;
   at_.previous_crc = h.crc;
-  return std::optional<LogGroup>(std::move(group));
+  return Found(std::move(group));
 }
 
-// A group that vouches for transactions of this chain's missing part, if one begins at `position`.
-Result<bool> LogReader::proves_damage(std::span<const std::byte> block, uint64_t position) {
+Status LogReader::look_at(std::span<const std::byte> block, uint64_t position,
+                          const LogPosition& end, BeyondEnd* found) {
   const auto header = parse_header(block, uuid_, position);
-  if (!header || header->epoch < at_.epoch || header->watermark < at_.next_lsn) return false;
+  if (!header || header->epoch < end.epoch || !fits_the_lap(*header, position)) return {};
   LogGroup group;
-  return read_group(position, &group);
+  const auto intact = read_group(*header, block, &group);
+  if (!is_of_the_log(intact.status())) return intact.status();
+  if (!intact.ok() || !*intact) return {};
+  found->epoch = std::max(found->epoch, header->epoch);
+  if (header->watermark >= end.next_lsn)
+    found->durable_lsn = std::max(found->durable_lsn, header->watermark);
+  return {};
 }
 
-Status LogReader::expect_end(uint64_t window_bytes) {
+Result<BeyondEnd> LogReader::look_beyond(const LogPosition& end, uint64_t window_bytes) {
+  BeyondEnd found;
+  found.epoch = end.epoch;
   const uint64_t lap_end = start_position_ + ring_.capacity_bytes();
-  const uint64_t end = std::min(lap_end, at_.position + window_bytes);
+  const uint64_t last = std::min(lap_end, end.position + window_bytes);
   BlockMemory chunk(256 * block_bytes);
-  for (uint64_t p = at_.position + block_bytes; p < end; p += chunk.size()) {
-    const auto bytes = chunk.span().first(std::min<uint64_t>(chunk.size(), end - p));
-    if (auto s = ring_.read(p, bytes); !s.ok()) return s;
+  for (uint64_t p = end.position + block_bytes; p < last; p += chunk.size()) {
+    const auto bytes = chunk.span().first(std::min<uint64_t>(chunk.size(), last - p));
+    const bool all = ring_.read(p, bytes).ok();
     for (uint64_t at = 0; at < bytes.size(); at += block_bytes) {
-      auto proof = proves_damage(bytes.subspan(at, block_bytes), p + at);
-      if (!proof.ok()) return proof.status();
-      if (*proof)
-        return Status(EIO, "log damaged at position " + std::to_string(at_.position) + " (" +
-                               ring_.file(at_.position).path() + "): transaction " +
-                               std::to_string(at_.next_lsn) +
-                               " was durable and cannot be read; this store lost writes: do not "
-                               "start it, recover its data from replicas");
+      const auto block = bytes.subspan(at, block_bytes);
+      const Status seen = all ? Status() : ring_.read(p + at, block);
+      if (!is_of_the_log(seen)) return seen;
+      if (!seen.ok())
+        found.unreadable.push_back(p + at);
+      else if (auto s = look_at(block, p + at, end, &found); !s.ok())
+        return s;
     }
   }
-  return {};
+  return found;
 }
 
 }  // namespace tablestore

@@ -17,6 +17,8 @@ struct LogPosition {
   uint32_t previous_crc = 0;
 
   std::string encode() const;
+  // Of a group without transactions that goes here.
+  LogGroupHeader empty_group(const StoreUuid& store) const;
   // nullopt: bytes that encode() never makes, of a position that a log has.
   static std::optional<LogPosition> decode(std::string_view row);
 };
@@ -26,6 +28,18 @@ struct LogGroup {
   LogGroupHeader header;
   BlockMemory memory;
   std::vector<LogRecord> records;  // point into memory
+  bool is_derived = false;  // it has no transactions, and was not read: see LogReader::next()
+};
+
+// What lies behind the end of a chain.
+struct BeyondEnd {
+  // Of the groups that are intact, the highest; the chain's own where none has a higher one.
+  uint64_t epoch = 0;
+  // The last transaction that one of them says was durable, where the chain lacks it; else 0. Then
+  // the chain should have gone on: what is between has been lost.
+  uint64_t durable_lsn = 0;
+  // Positions of the blocks that cannot be read, ascending.
+  std::vector<uint64_t> unreadable;
 };
 
 // Not thread-safe.
@@ -35,28 +49,42 @@ class LogReader {
       : ring_(ring), uuid_(uuid), at_(start), start_position_(start.position) {}
 
   // The next group of the chain; nullopt where there is none (the log's end, or damage). EIO where
-  // the disk fails.
+  // an intact group has records that nobody writes; another error (ENOMEM) says nothing of the log.
+  //
+  // A group without transactions says nothing that the one before it does not, and the one behind
+  // it knows its crc: where that is intact, damage of it loses nothing.
   Result<std::optional<LogGroup>> next();
   // After the group that next() returned last.
   const LogPosition& position() const { return at_; }
-  // After next() has returned nullopt: EIO where a later group proves that the chain should have
-  // gone on, because it was written when transactions that are missing here were durable. Looks at
-  // the next `window_bytes`.
-  Status expect_end(uint64_t window_bytes);
+  // After next() has returned nullopt. Success: no next group was begun. EIO: one was, and is not
+  // all there, or the disk cannot read what lies there; it is not known which transactions it had.
+  const Status& end() const { return end_; }
+  // Looks at `window_bytes` from `end` on. A block that cannot be read there proves nothing: space
+  // of the log that is not in use may be unreadable without harm. An error: of a read, for a reason
+  // that says nothing of the log (ENOMEM).
+  Result<BeyondEnd> look_beyond(const LogPosition& end, uint64_t window_bytes);
 
  private:
   static constexpr size_t ahead_bytes_max = 1 << 20;
 
+  bool follows(const LogGroupHeader& header) const;
+  bool fits_the_lap(const LogGroupHeader& header, uint64_t position) const;
   Status read(uint64_t position, std::span<std::byte> out);
-  Result<bool> read_group(uint64_t position, LogGroup* group);
-  Result<bool> proves_damage(std::span<const std::byte> block, uint64_t position);
+  Result<bool> read_next(LogGroup* group);
+  Result<bool> read_group(const LogGroupHeader& header, std::span<const std::byte> first,
+                          LogGroup* group);
+  Result<bool> derive_empty(LogGroup* group);
+  Status look_at(std::span<const std::byte> block, uint64_t position, const LogPosition& end,
+                 BeyondEnd* found);
   LogRing& ring_;
   const StoreUuid uuid_;
   LogPosition at_;
+  Status end_;
   const uint64_t start_position_;
   BlockMemory ahead_{ahead_bytes_max};  // what was read last
   uint64_t ahead_position_ = 0;
   uint64_t ahead_bytes_ = 0;
+  uint64_t not_ahead_until_ = 0;  // a large read has failed: a disk may take long to say so
 };
 
 }  // namespace tablestore

@@ -1,9 +1,13 @@
 #include "os/tablestore/engine/table/table.h"
 
-#include <array>
 #include <utility>
 
 #include "os/tablestore/engine/table/counter_merge.h"
+#include "os/tablestore/engine/table/failed_syncs.h"
+#include "os/tablestore/engine/table/file_rows.h"
+#include "os/tablestore/engine/table/repeated_table_reads.h"
+#include "os/tablestore/engine/table/rocksdb_status.h"
+#include "os/tablestore/engine/table/table_damage.h"
 #include "os/tablestore/engine/thread.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/convenience.h"
@@ -21,15 +25,7 @@ namespace {
 
 constexpr size_t table_block_bytes = 4096;
 
-constexpr std::array<const char*, families> family_names = {"default", "object", "data", "omap"};
-
 rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
-
-Status to_status(const rocksdb::Status& s, const std::string& doing) {
-  if (s.ok()) return {};
-  const int code = s.IsNoSpace() ? ENOSPC : s.IsInvalidArgument() ? EINVAL : EIO;
-  return Status(code, "table: " + doing + ": " + s.ToString());
-}
 
 // Commits come before compactions.
 class NiceCompactions : public rocksdb::EventListener {
@@ -63,6 +59,7 @@ rocksdb::DBOptions db_options(rocksdb::Env* env) {
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
+  o.open_with_damaged_files = true;  // TableDamage looks for them
   // Every change of the set of files writes a new MANIFEST, which replaces the old one by a rename.
   // An append would not do: ext4 may journal a longer size before the data is there, and RocksDB
   // refuses to open where a power cut has torn the last record.
@@ -108,31 +105,89 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
 
 class TableIterator : public RowIterator {
  public:
-  TableIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family, std::string_view lower,
-                std::string_view upper)
-      : lower_(lower), upper_(upper), lower_slice_(lower_), upper_slice_(upper_) {
-    rocksdb::ReadOptions o;
-    if (!lower_.empty()) o.iterate_lower_bound = &lower_slice_;
-    if (!upper_.empty()) o.iterate_upper_bound = &upper_slice_;
-    iterator_.reset(db.NewIterator(o, family));
+  TableIterator(rocksdb::DB& db, TableDamage& damage, const ReadRetries& retries,
+                rocksdb::ColumnFamilyHandle* family, std::string_view lower,
+                std::string_view upper, AtDamage at_damage)
+      : db_(db),
+        damage_(damage),
+        retries_(retries),
+        family_(family),
+        lower_(lower),
+        upper_(upper),
+        lower_slice_(lower_),
+        upper_slice_(upper_),
+        sequence_(db.GetLatestSequenceNumber()) {
+    if (!lower_.empty()) options_.iterate_lower_bound = &lower_slice_;
+    if (!upper_.empty()) options_.iterate_upper_bound = &upper_slice_;
+    options_.step_over_damage = at_damage == AtDamage::step_over;
+    iterator_.reset(db.NewIterator(options_, family));
   }
-  void seek(std::string_view key) override { iterator_->Seek(slice(key)); }
-  void seek_to_first() override { iterator_->SeekToFirst(); }
+  void seek(std::string_view key) override {
+    iterator_->Seek(slice(key));
+    if (failed()) try_again([&] { iterator_->Seek(slice(key)); });
+  }
+  void seek_to_first() override {
+    iterator_->SeekToFirst();
+    if (failed()) try_again([&] { iterator_->SeekToFirst(); });
+  }
   bool valid() const override { return iterator_->Valid(); }
-  void next() override { iterator_->Next(); }
+  void next() override {
+    last_ = key();
+    iterator_->Next();
+    if (failed())
+      try_again([&] {
+        iterator_->Seek(last_);
+        if (iterator_->Valid() && key() == last_) iterator_->Next();
+      });
+  }
   std::string_view key() const override { return iterator_->key().ToStringView(); }
   std::string_view value() const override { return iterator_->value().ToStringView(); }
   Status status() const override { return to_status(iterator_->status(), "iterate"); }
 
  private:
+  bool failed() const { return !iterator_->Valid() && !iterator_->status().ok(); }
+  // As get() does. A file that cannot be opened is stepped over once it is known to be damaged.
+  void try_again(const std::function<void()>& position) {
+    rocksdb::Status error;
+    const unsigned retries = retries_.max();
+    bool is_sound = false;
+    for (unsigned tried = 0; failed() && (tried < retries || tried == 0);) {
+      error = iterator_->status();
+      const uint64_t known = damage_.files();
+      is_sound = damage_.met(db_, error);
+      if (is_sound ? retries == 0 : !options_.step_over_damage) return;
+      if (is_sound) position();
+      if (failed() && (options_.step_over_damage || is_of_the_same_moment())) {
+        iterator_.reset(db_.NewIterator(options_, family_));
+        position();
+      }
+      if (damage_.files() == known) ++tried;
+    }
+    if (failed() || error.ok()) return;
+    damage_.passed(error);
+    if (is_sound) retries_.helped("table: " + error.ToString());
+  }
+  // RocksDB's iterator may keep what it has met, so that only another one reads again. That one
+  // must not show what was written since, beside rows that were read before.
+  bool is_of_the_same_moment() const {
+    return last_.empty() || db_.GetLatestSequenceNumber() == sequence_;
+  }
+  rocksdb::DB& db_;
+  TableDamage& damage_;
+  const ReadRetries& retries_;
+  rocksdb::ColumnFamilyHandle* const family_;
+  rocksdb::ReadOptions options_;
   const std::string lower_, upper_;
   const rocksdb::Slice lower_slice_, upper_slice_;
+  const rocksdb::SequenceNumber sequence_;  // before the iterator was made
+  std::string last_;                        // the key that was left last
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
 Status open_database(Disk& disk, const TableOptions& options, bool create,
                      Threads& threads, const std::shared_ptr<rocksdb::Cache>& cache,
-                     rocksdb::Env* env, std::unique_ptr<rocksdb::DB>* db,
+                     rocksdb::Env* env, const std::shared_ptr<TableDamage>& damage,
+                     std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
   rocksdb::DBOptions base = db_options(env);
   base.create_if_missing = create;
@@ -151,8 +206,9 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     }
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
     all.avoid_flush_during_shutdown = true;
+    all.listeners.push_back(damage);
     if (f == 0) base = rocksdb::DBOptions(all);
-    descriptors.emplace_back(family_names[f], rocksdb::ColumnFamilyOptions(all));
+    descriptors.emplace_back(family_name(Family(f)), rocksdb::ColumnFamilyOptions(all));
   }
   rocksdb::DB* raw = nullptr;
   const auto s = rocksdb::DB::Open(base, disk.table_path("table"), descriptors, handles, &raw);
@@ -162,13 +218,20 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
 
 }  // namespace
 
-Table::Table(Disk& disk, Threads& threads, uint64_t cache_bytes)
+Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
     : threads_(threads),
-      env_(threads.table_env(disk.table_fs())),
-      cache_(rocksdb::NewLRUCache(cache_bytes)) {}
+      read_retries_(options.read_retries),
+      failed_syncs_(std::make_shared<FailedSyncs>()),
+      env_(threads.table_env(
+          watch_syncs(repeat_reads(disk.table_fs(), read_retries_), failed_syncs_))),
+      damage_(std::make_shared<TableDamage>(*env_, disk.table_path("table"), options.troubles,
+                                            options.reporter)),
+      cache_(rocksdb::NewLRUCache(options.cache_bytes)) {}
 
 Table::~Table() {
   if (!db_) return;
+  file_rows_.reset();
+  threads_.table_closes();
   rocksdb::CancelAllBackgroundWork(db_.get(), true);
   for (auto* h : handles_) db_->DestroyColumnFamilyHandle(h);
   db_->Close().PermitUncheckedError();
@@ -176,27 +239,40 @@ Table::~Table() {
 
 Status Table::format(Disk& disk, const TableOptions& options, Threads& threads) {
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
-  Table table(disk, threads, 8 << 20);
+  Table table(disk, options, threads);
   if (auto s = open_database(disk, options, true, threads, table.cache_, table.env_.get(),
-                             &table.db_, &table.handles_);
+                             table.damage_, &table.db_, &table.handles_);
       !s.ok())
     return s;
+  if (auto s = table.failed_syncs_->first(); !s.ok()) return s;
   return disk.sync_dir("table");
 }
 
 Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& options,
                                            Threads& threads) {
-  std::unique_ptr<Table> table(new Table(disk, threads, options.cache_bytes));
+  std::unique_ptr<Table> table(new Table(disk, options, threads));
   // RocksDB would make the directory before it finds that there is nothing in it.
-  if (const std::string current = disk.table_path("table/CURRENT");
-      !table->env_->FileExists(current).ok())
-    return Status(ENOENT, current + " is missing: the table is gone");
-  if (auto s = open_database(disk, options, false, threads, table->cache_, table->env_.get(),
-                             &table->db_, &table->handles_);
-      !s.ok())
-    return s;
+  const std::string current = disk.table_path("table/CURRENT");
+  const auto found = table->env_->FileExists(current);
+  if (found.IsNotFound()) return Status(ENOENT, current + " is missing: the table is gone");
+  if (!found.ok()) return to_status(found, "look for " + current);
+  // The MANIFEST is read here, and wrong bytes may have been of the moment.
+  for (unsigned tries = 1;; ++tries) {
+    const Status s = open_database(disk, options, false, threads, table->cache_,
+                                   table->env_.get(), table->damage_, &table->db_,
+                                   &table->handles_);
+    if (s.ok()) break;
+    if (s.code() != EIO || tries == read_tries || !table->failed_syncs_->first().ok()) return s;
+  }
+  table->file_rows_ =
+      std::make_unique<FileRows>(*table->db_, table->env_.get(), table->read_retries_);
+  table->damage_->opened(*table->db_);
   threads.table_called(*table->db_, table->handles_);
   return table;
+}
+
+Status Table::on_failed_sync(std::function<void(const Status&)> f) {
+  return failed_syncs_->tell(std::move(f));
 }
 
 Status Table::write(std::string* batch) {
@@ -210,9 +286,26 @@ Status Table::write(std::string* batch) {
 
 Result<bool> Table::get(Family family, std::string_view key, std::string* value) {
   rocksdb::PinnableSlice pinned;
-  const auto s = db_->Get(rocksdb::ReadOptions(), handle(family), slice(key), &pinned);
+  auto read = [&] {
+    pinned.Reset();
+    return db_->Get(rocksdb::ReadOptions(), handle(family), slice(key), &pinned);
+  };
+  auto s = read();
+  rocksdb::Status error;
+  const unsigned retries = read_retries_.max();
+  const auto failed = [&s] { return !s.ok() && !s.IsNotFound(); };
+  // What is damaged becomes known also where nothing is repeated.
+  for (unsigned tried = 0; failed() && (tried < retries || tried == 0); ++tried) {
+    error = s;
+    if (!damage_->met(*db_, error) || retries == 0) break;
+    s = read();
+  }
+  if (!error.ok() && !failed()) {
+    damage_->passed(error);
+    read_retries_.helped("table: " + error.ToString());
+  }
   if (s.IsNotFound()) return false;
-  if (!s.ok()) return to_status(s, std::string("read a row of ") + family_names[size_t(family)]);
+  if (!s.ok()) return to_status(s, std::string("read a row of ") + family_name(family));
   value->assign(pinned.data(), pinned.size());
   return true;
 }
@@ -226,23 +319,34 @@ Result<std::vector<std::optional<std::string>>> Table::get(Family family,
                 statuses.data());
   std::vector<std::optional<std::string>> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (statuses[i].ok())
+    if (statuses[i].ok()) {
       rows[i] = values[i].ToString();
-    else if (!statuses[i].IsNotFound())
-      return to_status(statuses[i], std::string("read rows of ") + family_names[size_t(family)]);
+    } else if (!statuses[i].IsNotFound()) {
+      // By itself: what fails a read of several need not be of this row.
+      std::string value;
+      auto found = get(family, keys[i], &value);
+      if (!found.ok()) return found.status();
+      if (*found) rows[i] = std::move(value);
+    }
   }
   return rows;
 }
 
+Status Table::check_on_disk(Family family, std::string_view key, std::string_view value) {
+  return file_rows_->check(handle(family), key, value);
+}
+
 std::unique_ptr<RowIterator> Table::iterate(Family family, std::string_view lower,
-                                            std::string_view upper) {
-  return std::make_unique<TableIterator>(*db_, handle(family), lower, upper);
+                                            std::string_view upper, AtDamage at_damage) {
+  return std::make_unique<TableIterator>(*db_, *damage_, read_retries_, handle(family), lower,
+                                         upper, at_damage);
 }
 
 Status Table::flush() {
   rocksdb::FlushOptions o;
   o.wait = true;
   o.allow_write_stall = true;
+  file_rows_->close_files();
   const Status s = to_status(db_->Flush(o, handles_), "flush");
   threads_.table_called(*db_, handles_);
   return s;
@@ -250,10 +354,31 @@ Status Table::flush() {
 
 Status Table::compact() {
   for (auto* h : handles_) {
+    if (auto s = damage_->begin_compaction(); !s.ok()) return s;
     const auto s = db_->CompactRange(rocksdb::CompactRangeOptions(), h, nullptr, nullptr);
+    damage_->end_compaction(*db_);
     threads_.table_called(*db_, handles_);
     if (!s.ok()) return to_status(s, "compact");
   }
+  return {};
+}
+
+Result<std::vector<DamagedTableFile>> Table::find_damage() { return damage_->find_all(*db_); }
+
+Status Table::rewrite(const std::vector<DamagedTableFile>& files) {
+  rocksdb::CompactRangeOptions also_the_last_level;
+  also_the_last_level.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  damage_->begin_rewrite(*db_);
+  rocksdb::Status s;
+  for (const DamagedTableFile& file : files) {
+    const rocksdb::Slice first(file.first), last(file.last);
+    if (s.ok()) s = db_->CompactRange(also_the_last_level, handle(file.family), &first, &last);
+    threads_.table_called(*db_, handles_);
+  }
+  damage_->end_compaction(*db_);
+  if (!s.ok()) return to_status(s, "write damaged files anew");
+  if (const uint64_t left = damage_->files())
+    return Status(EIO, "table: " + std::to_string(left) + " damaged files are left as they are");
   return {};
 }
 
@@ -289,6 +414,8 @@ void Table::add_statistics(std::vector<std::pair<std::string, uint64_t>>* out) {
   out->emplace_back("table_file_bytes", file_bytes());
   out->emplace_back("table_memtable_bytes", memory_bytes());
   out->emplace_back("table_cache_bytes", cache_->GetUsage());
+  out->emplace_back("table_read_errors", damage_->read_errors());
+  out->emplace_back("table_damaged_files", damage_->files());
   const std::pair<const char*, const std::string*> properties[] = {
       {"table_pending_compaction_bytes",
        &rocksdb::DB::Properties::kEstimatePendingCompactionBytes},

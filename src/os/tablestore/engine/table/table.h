@@ -1,6 +1,7 @@
 // The LSM table: RocksDB without a WAL of its own. The engine's log stands in for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,7 +12,9 @@
 
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/disk.h"
+#include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/threads.h"
+#include "os/tablestore/engine/troubles.h"
 
 namespace rocksdb {
 class Cache;
@@ -19,16 +22,25 @@ class Cache;
 
 namespace tablestore {
 
+class FailedSyncs;
+class FileRows;
+class TableDamage;
+
 struct TableOptions {
   uint64_t memtable_bytes = 128 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
+  ReadRetries read_retries = {};
+  std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
+  Reporter reporter = {[](Reporter::Level, const std::string&) {}, {}};
 };
 
 // Owns the database below table/. Thread-safe; write() from one thread at a time.
 //
 // What survives a crash is some state between two write() calls: all families are flushed at the
 // same cut (atomic_flush), also when RocksDB flushes of its own accord.
+//
+// Where a file cannot be read, the reads that need it fail, and all else goes on: table_damage.h.
 class Table {
  public:
   static Status format(Disk& disk, const TableOptions& options, Threads& threads);
@@ -36,20 +48,36 @@ class Table {
                                              Threads& threads);
   ~Table();  // does not flush
 
-  // Writes a batch (RowBatch::take) to the memtables, atomically. Takes the batch; ENOSPC: nothing
-  // was written, the batch is given back and may be given again when the file system has space.
+  // Before anything is acknowledged. Called where a sync of a file or of a directory of the table
+  // fails, in the thread that met it, which is within RocksDB: the store has to stop at once, as
+  // what others have written may be lost with it. An error: one has failed already.
+  Status on_failed_sync(std::function<void(const Status&)> f);
+
+  // Writes a batch (RowBatch::take) to the memtables, atomically. Takes the batch; a lack
+  // (is_lack()), as ENOSPC: nothing was written, the batch is given back and may be given again,
+  // after a resume(), when there is what was lacking.
   Status write(std::string* batch);
   Result<bool> get(Family family, std::string_view key, std::string* value);
   Result<std::vector<std::optional<std::string>>> get(Family family,
                                                       std::span<const std::string> keys);
+  // Whether the files hold what get() has just returned: see FileRows.
+  Status check_on_disk(Family family, std::string_view key, std::string_view value);
   std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
-                                       std::string_view upper);
-  // All that was written becomes durable. ENOSPC: may be tried again.
+                                       std::string_view upper,
+                                       AtDamage at_damage = AtDamage::fail);
+  // All that was written becomes durable. ENOSPC or another lack: may be tried again after a
+  // resume().
   Status flush();
   Status compact();
+  // Reads every file. An error: one could not be looked at, for a reason that says nothing of it.
+  Result<std::vector<DamagedTableFile>> find_damage();
+  // Writes these files anew, as far as they can be read. Older versions of the rows that are left
+  // out come to light: whoever calls this has erased them. What a crash leaves is each file whole,
+  // or what was made of it: the MANIFEST names one or the other.
+  Status rewrite(const std::vector<DamagedTableFile>& files);
   void drop_caches();
   void resize_cache(uint64_t bytes);
-  // Tries to leave the state that an ENOSPC put the database in.
+  // Tries to leave the state that a lack put the database in.
   void resume();
 
   uint64_t file_bytes();       // live table files
@@ -58,13 +86,17 @@ class Table {
   void add_statistics(std::vector<std::pair<std::string, uint64_t>>* out);
 
  private:
-  Table(Disk& disk, Threads& threads, uint64_t cache_bytes);
+  Table(Disk& disk, const TableOptions& options, Threads& threads);
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
   Threads& threads_;
+  const ReadRetries read_retries_;
+  const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
+  std::shared_ptr<TableDamage> damage_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::unique_ptr<FileRows> file_rows_;
 };
 
 }  // namespace tablestore

@@ -48,7 +48,7 @@ Base make_base(const char* name, bool wrapped)
     if (auto s = machine.engine().checkpoint(); !s.ok())
       throw Failure{s.what()};
   }
-  const uint64_t lsn = machine.recovered_lsn();
+  const uint64_t lsn = machine.applied_lsn();
   Base base{name, machine.disk().image(), machine.state_at(lsn), lsn};
   Random random(3);
   base.image.crash(Fate::drop, random);

@@ -44,7 +44,7 @@ void make_again(DiskImage image, const std::string& crash, Random& random)
     throw Failure{"after mkfs that crashed at " + crash + ": " + std::to_string(r)};
   machine.make_first_collections();
   machine.commit_all();
-  machine.check_live(false, false);
+  machine.check_live(false);
 }
 
 struct Short {
@@ -97,14 +97,14 @@ struct Short {
       machine.umount();
     machine.disk().watch(nullptr);
     if (ops > 1)
-      machine.check_live(false, false);
+      machine.check_live(false);
     machine.end();
   }
   static void check_recovered(Machine& machine, const Machine& before, const Snapshot& crashed)
   {
-    machine.check_recovered(before, crashed, false);
+    machine.check_recovered(before, crashed.acknowledged_lsn, false);
   }
-  static void check_running(Machine& machine) { machine.check_live(false, false); }
+  static void check_running(Machine& machine) { machine.check_live(false); }
   static void end(Machine& machine) { machine.end(); }
 };
 

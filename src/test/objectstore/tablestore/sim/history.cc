@@ -8,27 +8,37 @@ namespace tablestore_sim {
 
 namespace {
 
-constexpr unsigned step_kinds = 23;
+constexpr unsigned step_kinds = 28;
 /// By kind, in the order of Step::Kind.
 constexpr const char* names[step_kinds] = {
   "transaction", "across", "collections", "commit", "read", "drain", "flush_commit", "tick",
   "drop_caches", "checkpoint", "requested", "prepare", "shrink", "compact", "bulk", "fill_disk",
-  "faults", "rot", "crash", "close", "fsck", "repair", "stumble"};
-constexpr unsigned common[step_kinds] = {44, 4, 4, 24, 5, 4, 2, 2, 2, 3, 4, 3,
-                                         3,  1, 1, 1,  1, 1, 9, 1, 1, 1, 1};
+  "faults", "rot", "crash", "close", "fsck", "repair", "stumble", "apply", "scrub", "caches",
+  "take_back", "decay"};
+constexpr unsigned common[step_kinds] = {44, 4, 4, 24, 5, 4, 2, 5, 2, 3, 4, 3, 3, 1,
+                                         1,  1, 1, 1,  9, 1, 1, 1, 1, 9, 1, 2, 0, 1};
 /// The log fills up, and few crashes stop it.
 constexpr unsigned filling[step_kinds] = {30, 2, 2,  28, 2, 3, 2, 1, 1, 0, 0, 2,
-                                          2,  1, 20, 1,  1, 1, 3, 0, 0, 0, 0};
+                                          2,  1, 20, 1,  1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 /// Collections come and go.
 constexpr unsigned moving[step_kinds] = {30, 10, 25, 24, 4, 3, 3, 1, 2, 2, 4, 1,
-                                         1,  1,  1,  0,  1, 0, 9, 2, 1, 0, 2};
+                                         1,  1,  1,  0,  1, 0, 9, 2, 1, 0, 2, 9, 1, 3, 0, 1};
+/// The same with transactions that fail and are taken back, which no OSD does.
+constexpr unsigned failing[step_kinds] = {30, 10, 25, 24, 4, 3, 3, 3, 2, 2, 4, 1, 1, 1,
+                                          1,  0,  1,  0,  4, 2, 1, 0, 9, 6, 1, 2, 9, 0};
 
 std::span<const unsigned> weights(uint64_t seed)
 {
+  if (seed % 8 == 7)
+    return failing;
   return seed % 4 == 2 ? filling : seed % 4 == 3 ? moving : common;
 }
 
-void choose_base(uint64_t seed, HistoryOptions* options) { options->wrapped = seed % 2; }
+void choose_base(uint64_t seed, HistoryOptions* options)
+{
+  options->wrapped = seed % 2;
+  options->remapped = seed % 16 == 9;
+}
 
 std::unique_ptr<tablestore::sim::HistoryRun> begin(const HistoryOptions& options)
 {

@@ -28,7 +28,12 @@ enum class tablestore::sim::Step::Kind : uint8_t {
   close,         ///< umount and mount
   fsck,          ///< umount, fsck, mount
   repair,        ///< what belongs to nothing is put there and repaired
-  stumble,       ///< transactions while many reads fail: taken back, in their middle
+  stumble,       ///< transactions while many reads fail, some in their middle
+  apply,         ///< what is durable goes to the table
+  scrub,         ///< all objects, as a deep scrub reads them
+  caches,        ///< get more memory, or less
+  take_back,     ///< from now on a transaction that fails is taken back (a setting for tests)
+  decay,         ///< a bit flips below the running store; a scrub, and the object is replaced
 };
 
 namespace tablestore_sim {

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "common/config_proxy.h"
 #include "global/global_context.h"
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/rows/keys.h"
@@ -25,7 +26,9 @@ namespace {
 
 std::string directory;
 
-constexpr uint64_t table_cache_bytes = 256 << 20;
+/// RocksDB makes one shard of so few bytes: in several, what is in which hangs on names that it
+/// makes up.
+constexpr uint64_t table_cache_bytes_max = 512 << 10;
 
 /// Small, so that logs fill up, containers come and go, and a recovery is quick.
 void set_engine_options(EngineOptions& o)
@@ -35,13 +38,7 @@ void set_engine_options(EngineOptions& o)
   o.container_bytes = 4 << 20;
   o.capacity_bytes = 40 << 20;
   o.memtable_bytes = 64 << 20;
-  // What is in which part of a cache that is full hangs on names that RocksDB makes up.
-  o.table_cache_bytes = table_cache_bytes;
-  // Nothing in the background but what is asked for.
-  o.table_options =
-    "disable_auto_compactions=true;stats_dump_period_sec=0;stats_persist_period_sec=0;"
-    "arena_block_size=32768;compression=kNoCompression;skip_stats_update_on_db_open=true;"
-    "skip_checking_sst_file_sizes_on_db_open=true;max_file_opening_threads=1";
+  o.table_cache_bytes = std::min(o.table_cache_bytes, table_cache_bytes_max);
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.prepare_ahead_bytes = 1 << 20;
@@ -49,9 +46,38 @@ void set_engine_options(EngineOptions& o)
   o.reporter.fatal = [](const std::string& why) { throw Died{why}; };
 }
 
+uuid_d fsid_of_all()
+{
+  uuid_d fsid;
+  fsid.parse("00000000-0000-4000-8000-000073696d73");
+  return fsid;
+}
+
 }  // namespace
 
+EngineOptions Machine::engine_options()
+{
+  EngineOptions o;
+  o.table_cache_bytes = 64 << 10;
+  set_engine_options(o);
+  o.store_uuid = std::string(fsid_of_all().bytes(), 16);
+  return o;
+}
+
 void set_directory(const std::string& path) { directory = path; }
+
+void set_cache_bytes(uint64_t bytes)
+{
+  g_ceph_context->_conf.set_val_or_die("tablestore_cache_size", std::to_string(bytes));
+  g_ceph_context->_conf.apply_changes(nullptr);
+}
+
+void take_back_failed_transactions(bool take_back)
+{
+  g_ceph_context->_conf.set_val_or_die("objectstore_debug_throw_on_failed_txc",
+                                       take_back ? "true" : "false");
+  g_ceph_context->_conf.apply_changes(nullptr);
+}
 
 // ---- callbacks
 
@@ -100,6 +126,7 @@ void Machine::called(Record& record, unsigned kind)
 Machine::Machine(DiskImage image, uint64_t seed, State floor, uint64_t floor_lsn)
   : sim_disk(std::make_shared<SimDisk>(std::move(image), capacity_bytes, seed)), random(seed)
 {
+  stepped_threads->step_compactions();
   become(std::move(floor), floor_lsn);
   make_store();
 }
@@ -111,6 +138,7 @@ void Machine::end()
   sim_disk->end_of_process();
   sim_disk->watch(nullptr);
   handles.clear();
+  stepped_threads->forget_compactions();
   store.reset();
   run_callbacks();
   // What was never called: of transactions that the end of the process has swallowed.
@@ -159,6 +187,7 @@ void Machine::become(State state, uint64_t lsn)
   last_of.clear();
   latest_state = state;
   floor_state = std::move(state);
+  floor_doubtful = known.doubtful;
   floor_at = acknowledged_lsn = lsn;
 }
 
@@ -166,20 +195,56 @@ int Machine::mkfs()
 {
   // Of the store before: with it, mkfs would find that all is done.
   ::unlink((directory + "/fsid").c_str());
-  uuid_d fsid;
-  fsid.parse("00000000-0000-4000-8000-000073696d73");
-  store->set_fsid(fsid);
+  store->set_fsid(fsid_of_all());
   return store->mkfs();
 }
 
-int Machine::mount() { return store->mount(); }
+int Machine::mount()
+{
+  const int r = store->mount();
+  stepped_threads->let_compactions_wait(r == 0);
+  return r;
+}
+
+int Machine::repair()
+{
+  // Damaged files, and those that reads fail of now, are written anew by compactions, for which it
+  // waits. Else they are steps, so that the order of I/Os is always the same.
+  const bool compacts = failing_reads || sim_disk->refused().reads > 0 ||
+      !damaged_table_files(sim_disk->image()).empty();
+  if (compacts)
+    stepped_threads->begin_compactions();
+  const int r = store->repair(true);
+  if (compacts)
+    stepped_threads->end_compactions();
+  return r;
+}
+
+Status Machine::compact()
+{
+  full |= stepped_threads->flush_table().code() == ENOSPC;
+  stepped_threads->begin_compactions();
+  const Status s = engine().compact();
+  stepped_threads->end_compactions();
+  return s;
+}
 
 int Machine::umount()
 {
   handles.clear();
+  stepped_threads->let_compactions_wait(false);
+  while (stepped_threads->step_compaction()) {
+  }
   const int r = store->umount();
   run_callbacks();
   return r;
+}
+
+bool Machine::has_room()
+{
+  constexpr uint64_t containers = 2 * (4 << 20);
+  const auto space = sim_disk->space();
+  return space.ok() && space->available_bytes > containers;
 }
 
 bool Machine::meets_full_disk(const Status& status)
@@ -193,6 +258,8 @@ void Machine::flush_table_meanwhile()
   sim_disk->meanwhile([this] {
     if (random() % 40 == 0 && !full)   // the next one dies of others
       full = stepped_threads->flush_table().code() == ENOSPC;
+    if (random() % 160 == 0 && !full)
+      step_compaction();
   });
 }
 
@@ -218,9 +285,16 @@ int Machine::queue(TransactionMaker& maker, const coll_t& through)
   record->through = through;
   record->touched = maker.touched;
   record->change = maker.change;
+  record->named = maker.txn.begin().objects;
   maker.txn.register_on_commit(new Callback(*this, record, Callback::commit));
   maker.txn.register_on_applied(new Callback(*this, record, Callback::applied));
   maker.txn.register_on_applied_sync(new Callback(*this, record, Callback::applied_sync));
+  if (failing_reads || !known.changed.empty() || sim_disk->is_damaged()) {
+    for (const auto& [oid, object] : record->change.objects)
+      known.changed.insert(oid);
+    record->doubtful.insert(maker.absent.begin(), maker.absent.end());
+  }
+  doubts_in_last = !record->doubtful.empty();
   Handle handle = handle_of(through);
   being_queued = record;
   try {
@@ -231,11 +305,17 @@ int Machine::queue(TransactionMaker& maker, const coll_t& through)
       handles.erase(cid);
     return r;
   } catch (...) {   // it died: what it has in flight may refer to the transaction until the end
+    // A removal of a collection may wait until it is applied, and is in the log by then.
+    if (record->txn && record->txn->lsn() > 0) {
+      latest_state.apply(record->change);
+      submitted.push_back(record);
+    }
     cut_short = std::move(being_queued);
     throw;
   }
   being_queued.reset();
   latest_state.apply(record->change);
+  record->add_doubts(&known.doubtful);
   submitted.push_back(record);
   last_of[through] = record;
   for (const auto& [cid, bits] : record->change.collections) {
@@ -281,17 +361,16 @@ void Machine::make_first_collections()
   }
 }
 
-void Machine::commit()
-{
-  stepped_threads->step("commit");
-  stepped_threads->step_all("apply");
-}
+void Machine::commit() { stepped_threads->step("commit"); }
+
+void Machine::apply() { stepped_threads->step_all("apply"); }
 
 void Machine::commit_all()
 {
   for (const auto& record : submitted) {
     while (record->txn->lsn() == 0 || record->calls[Callback::commit] == 0) {
       commit();
+      apply();
       run_callbacks();
     }
   }
@@ -341,6 +420,7 @@ void Machine::add_strays(Random& chance)
   engine().submit(txn);
   engine().drain();
   run_callbacks();
+  acknowledged_lsn = std::max(acknowledged_lsn, txn->lsn());
 }
 
 // ---- crashes

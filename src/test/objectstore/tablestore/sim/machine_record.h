@@ -28,8 +28,18 @@ struct Machine::Record {
   coll_t through;                        ///< queued by its handle
   std::set<coll_t> touched;
   Change change;
+  std::vector<ghobject_t> named;         ///< by its ops, whether they are there or not
+  std::set<ghobject_t> doubtful;         ///< Damage::doubtful by this
   std::shared_ptr<const tablestore::Txn> txn;
   std::array<unsigned, Callback::kinds> calls{};
+
+  /// What it changes for good is not in doubt any more.
+  void add_doubts(std::set<ghobject_t>* all) const
+  {
+    all->insert(doubtful.begin(), doubtful.end());
+    for (const auto& [oid, object] : change.objects)
+      all->erase(oid);
+  }
 };
 
 }  // namespace tablestore_sim

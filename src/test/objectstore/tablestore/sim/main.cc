@@ -34,6 +34,7 @@ constexpr char usage[] =
   "  --replay STEPS    the steps that a failure was minimised to\n"
   "  --no-minimise     a failing history is not made smaller\n"
   "  --wrapped         it began in the log's second lap (with --seed: the odd ones do)\n"
+  "  --remapped        on one that writes nothing in place (with --seed: the tenth of 16)\n"
   "  --twice           runs each history twice, and compares them to the last I/O\n"
   "  --trace           tells each step and each I/O\n"
   "  --log LEVEL       what the store says, on standard error\n"
@@ -57,14 +58,12 @@ void report(const tablestore::sim::Totals& totals)
               double(sum.crashes) / cpu_seconds);
 }
 
-/// A store that refuses a transaction takes it back, rather than end the process.
+/// As an OSD's. A history changes some of them: see set_cache_bytes().
 std::map<std::string, std::string> settings(const std::string& log_level)
 {
   const std::string level = log_level.empty() ? "0/0" : log_level + "/" + log_level;
   return {
     {"debug_tablestore", level},
-    {"objectstore_debug_throw_on_failed_txc", "true"},
-    {"tablestore_cache_size", "640M"},   // the table's part of it as in machine.cc
     {"tablestore_reserve_size", "1M"},
     {"log_to_stderr", log_level.empty() ? "false" : "true"},
     {"err_to_stderr", log_level.empty() ? "false" : "true"},
@@ -87,7 +86,7 @@ int main(int argc, char** argv)
     .histories = tablestore_sim::histories,
     .run_exhaustive = tablestore_sim::run_exhaustive,
     .report = report,
-    .own_flags = {{"--twice", &a.twice}},
+    .own_flags = {{"--remapped", &a.history.remapped}, {"--twice", &a.twice}},
     .own_values = {{"--log", &log_level}},
   };
   parse(argc, argv, simulator, &a);

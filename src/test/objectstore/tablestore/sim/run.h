@@ -26,6 +26,8 @@ class Run : public tablestore::sim::HistoryRun {
   // ---- steps (run.cc)
   void make(const Step& step, Random& random);
   void transaction(Step::Kind kind, Random& random);
+  /// Of a transaction that the store has queued or refused.
+  void count_transaction(int r);
   void stumble(Random& random);
   void check_quiet();
   /// Some steps of it.
@@ -34,9 +36,20 @@ class Run : public tablestore::sim::HistoryRun {
   void fill_disk(Random& random);
   void set_faults(Random& random);
   void remount(Step::Kind kind, Random& random);
+  void commit(Random& random);
+  void change_caches(Random& random);
+  void decay(Random& random);
+  void decay_row(Random& random);
+  /// Nobody has noticed yet, or nobody cares: what is damaged is changed.
+  void live_with_damage(Random& random);
+  void compact();
+  /// Removes what is damaged, or writes it anew.
+  void replace(const coll_t& cid, const ghobject_t& oid, Random& random);
   void remount_or_die();
-  /// An error of the store: is it the disk's? Else it is a failure.
-  void expect_excuse(const std::string& what) const;
+  /// The store ends, or refuses something: a failure, unless it is listed there.
+  void expect_excuse(const std::string& what);
+  /// The disk has refused something: what was asked for may say so, and nothing may end by it.
+  bool may_give_up() const;
   /// The same of what opens the store.
   void expect_opening(int r, const std::string& what);
 
@@ -45,19 +58,30 @@ class Run : public tablestore::sim::HistoryRun {
   void arm(Random& random);
   /// The machine dies at `snapshot`, and perhaps again while it recovers.
   void crash(Snapshot snapshot, Random random);
-  tablestore::sim::Reopened reopen(const Machine& before, const Snapshot& crashed,
-                                   const DiskImage& left, Random& random, bool may_crash,
-                                   std::optional<Snapshot>* next);
+  tablestore::sim::Reopened reopen(const Machine& before, const DiskImage& left, Random& random,
+                                   bool may_crash, std::optional<Snapshot>* next);
+  tablestore::sim::Reopened judge(const Machine& before, const std::string& why,
+                                  bool crashed_again, const DiskImage& left);
+  /// Without its damage, the disk holds all that it should.
+  void check_undamaged(const Machine& before, const DiskImage& left);
+  tablestore::sim::Reopened refuse();
   std::string mount(bool errors, bool may_crash, Random& random, std::optional<Snapshot>* next);
   void repair();
   void rot(Random& random);
-  void note(Machine& machine);
+  /// What is damaged can be repaired, removed and replaced; then all is as if it never had been.
+  void heal(Random& random);
+  /// What repair cannot bring back it gives up, and nothing else. False: it is refused, as
+  /// it may be.
+  bool salvage(const Damage& damage);
   void follow(Machine& machine);
 
   const HistoryOptions options;
   std::unique_ptr<Machine> machine;
   std::optional<Snapshot> taken;   ///< the crash that has happened
   uint64_t crash_in = 0;           ///< I/Os; 0: none is due
+  bool mounts_crashed = false;     ///< since the last crash of a store that was mounted
+  uint64_t acknowledged_lsn = 0;   ///< before the last crash of a store that was mounted
+  uint64_t least_lsn = 0;          ///< of a recovery: nothing up to it may be missing
   bool faulty = false;             ///< the disk fails now and then
   bool unclean = false;            ///< reads have failed: there may be something to repair
 };

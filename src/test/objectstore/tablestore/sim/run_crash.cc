@@ -1,11 +1,16 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
+#include <algorithm>
 #include <cstdio>
 
 #include "test/objectstore/tablestore/sim/run.h"
+#include "test/tablestore/sim/damage_bounds.h"
 
 namespace tablestore_sim {
 
+using tablestore::sim::Bounds;
+using tablestore::sim::bounds_of;
+using tablestore::sim::Decay;
 using tablestore::sim::Moment;
 using tablestore::sim::Reopened;
 
@@ -17,11 +22,6 @@ void Run::follow(Machine& followed)
     if (options.trace)
       std::printf("    %s\n", call.c_str());
   });
-}
-
-void Run::note(Machine& noted)
-{
-  lied_ |= !noted.disk().damage().empty();
 }
 
 void Run::arm(Random& random)
@@ -38,18 +38,22 @@ void Run::rot(Random& random)
   // At rest: nobody runs, nothing is pending.
   crash_in = 0;
   machine->disk().watch(nullptr);
-  note(*machine);
   Snapshot at_rest = machine->snapshot();
   at_rest.image.crash(Fate::drop, random);
-  auto rotten = [this](const std::string&, uint32_t, uint64_t) { lied_ = true; };
-  if (!tablestore::sim::rot(&at_rest.image, random, rotten))
+  const Decay how = random() % 2 ? Decay::rot : random() % 2 ? Decay::revert : Decay::bad_sector;
+  auto decayed = [this](const std::string& path, uint32_t block) {
+    if (options.trace)
+      std::printf("  block %u of %s decays\n", block, path.c_str());
+  };
+  if (!tablestore::sim::decay(&at_rest.image, how, random, decayed))
     return;
   auto before = std::move(machine);
   before->end();
   result_.count_crash(at_rest);
   faulty = false;
+  least_lsn = acknowledged_lsn = at_rest.acknowledged_lsn;
   std::optional<Snapshot> none;
-  reopen(*before, at_rest, at_rest.image, random, false, &none);
+  reopen(*before, at_rest.image, random, false, &none);
 }
 
 void Run::crash(Snapshot snapshot, Random random)
@@ -60,7 +64,7 @@ void Run::crash(Snapshot snapshot, Random random)
   result_.ios += machine->disk().ios();
   result_.damaged_reads += machine->damaged_reads();
   result_.no_spaces += machine->disk().no_spaces();
-  note(*machine);
+  least_lsn = acknowledged_lsn = snapshot.acknowledged_lsn;
   auto before = std::move(machine);
   before->end();
   tablestore::sim::recover_at_last(
@@ -70,7 +74,7 @@ void Run::crash(Snapshot snapshot, Random random)
      .heal = [this] { faulty = false; },
      .reopen = [&](const DiskImage& left, Random& random, bool may_crash,
                    std::optional<Snapshot>* next) {
-       return reopen(*before, snapshot, left, random, may_crash, next);
+       return reopen(*before, left, random, may_crash, next);
      }});
   faulty = false;
 }
@@ -80,7 +84,8 @@ std::string Run::mount(bool errors, bool may_crash, Random& random, std::optiona
 {
   Faults faults;
   if (errors)
-    faults = {.read_error = 0.002, .flush_error = 0.02};
+    faults = {.read_error = 0.002, .flush_error = 0.02, .short_read = 0.002, .drops = 0.5,
+              .call_error = 0.002};
   auto open = [this] {
     const int r = machine->mount();
     return r < 0 ? "mount = " + std::to_string(r) : "";
@@ -94,52 +99,151 @@ std::string Run::mount(bool errors, bool may_crash, Random& random, std::optiona
                                             random, next);
 }
 
-Reopened Run::reopen(const Machine& before, const Snapshot& crashed, const DiskImage& left,
-                     Random& random, bool may_crash, std::optional<Snapshot>* next)
+Reopened Run::reopen(const Machine& before, const DiskImage& left, Random& random, bool may_crash,
+                     std::optional<Snapshot>* next)
 {
   machine.reset();   // that of an attempt before
+  if (left.is_damaged() && !left.lost_promises())
+    check_undamaged(before, left);
   machine = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
   follow(*machine);
   const bool errors = faulty && options.errors && random() % 2;
   const std::string why = mount(errors, may_crash, random, next);
-  if (*next)
-    return Reopened::again;
-  if (!why.empty() && errors) {
+  Reopened reopened;
+  try {
+    reopened = judge(before, why, next->has_value(), left);
+  } catch (const Died& d) {
+    // Of what the mount has written, on a disk that had failed before.
+    if (!machine->disk().refused().on_the_way_to_durability())
+      throw Failure{"the store dies when it has opened: " + d.why};
+    reopened = Reopened::again;
+  }
+  // Statistics that could not be read are counted anew by repair.
+  unclean |= machine->disk().refused().reads > 0;
+  // Whoever writes next meets that error, and ends.
+  if (reopened == Reopened::recovered && machine->disk().refused().on_the_way_to_durability())
+    reopened = Reopened::again;
+  mounts_crashed = reopened == Reopened::again;
+  if (reopened == Reopened::again && !*next) {
     ++result_.died;
     *next = Snapshot{machine->disk().image(), 0, "recovery"};
-    return Reopened::again;
   }
-  if (!why.empty()) {
-    if (!lied_)
-      throw Failure{"the store does not open: " + why};
-    ++result_.refused;
-    over_ = true;
+  if (reopened != Reopened::recovered)
+    return reopened;
+  heal(random);
+  if (over_)
     return Reopened::refused;
-  }
-  try {
-    if (lied_ && machine->recovered_lsn() < before.floor_lsn()) {
-      over_ = true;   // a disk that lied_ has lost what had been seen
-      return Reopened::refused;
-    }
-    machine->check_recovered(before, crashed, lied_);
-  } catch (const Unreadable&) {
-    if (!lied_)
-      throw;
-    ++result_.refused;
-    over_ = true;
-    return Reopened::refused;
-  }
-  if (unclean && !lied_)
+  if (unclean)
     repair();
-  machine->check_live(lied_, unclean);
+  machine->check_live(unclean);
   ++result_.checks;
   machine->flush_table_meanwhile();
   return Reopened::recovered;
 }
 
+/// What was recovered from `left`, or was not, which is `why`. A recovery that `crashed_again` may
+/// have lost what it could: whether it has is for the next one to say.
+Reopened Run::judge(const Machine& before, const std::string& why, bool crashed_again,
+                    const DiskImage& left)
+{
+  const bool failed = machine->disk().refused().any();
+  if (left.lost_promises()) {
+    least_lsn = 0;
+    if (crashed_again || (!why.empty() && failed))
+      return Reopened::again;
+    try {
+      if (why.empty() && machine->recovered_lsn() >= before.floor_lsn())
+        machine->check_recovered(before, 0, mounts_crashed);
+    } catch (const Unreadable&) {
+    }
+    return refuse();   // nothing more can be said of it
+  }
+  const Bounds bounds = bounds_of(left, acknowledged_lsn, Machine::engine_options());
+  // What an earlier attempt was allowed to lose, it may have lost.
+  least_lsn = std::min(least_lsn, bounds.least_lsn);
+  if (crashed_again || (!why.empty() && failed))
+    return Reopened::again;
+  if (!why.empty() && !bounds.may_refuse() &&
+      !may_lose_both_copies(left, Machine::engine_options()))
+    throw Failure{"the store does not open: " + why};
+  if (!why.empty())
+    return refuse();
+  machine->check_recovered(before, least_lsn, mounts_crashed);
+  return Reopened::recovered;
+}
+
+void Run::check_undamaged(const Machine& before, const DiskImage& left)
+{
+  Machine twin(left.healed(), 1, before.floor(), before.floor_lsn());
+  try {
+    if (int r = twin.mount(); r < 0)
+      throw Failure{"does not open without its damage: " + std::to_string(r)};
+    twin.check_recovered(before, least_lsn, mounts_crashed);
+  } catch (const Died& d) {
+    throw Failure{"without its damage, the store dies: " + d.why};
+  }
+}
+
+Reopened Run::refuse()
+{
+  ++result_.refused;
+  over_ = true;
+  return Reopened::refused;
+}
+
+void Run::heal(Random& random)
+{
+  if (!machine->may_be_hit())
+    return;
+  const Damage damage = machine->damage(machine->latest());
+  // Of a damaged file a repair says that, also where it held nothing that anybody has.
+  const bool rows_lost = damage.own_rows || !damage.rows.empty() ||
+      !damaged_table_files(machine->disk().image()).empty();
+  if ((rows_lost || random() % 3 == 0) && !salvage(damage))
+    return;
+  for (const auto& [cid, oid] : machine->objects_not_whole())
+    replace(cid, oid, random);
+  if (rows_lost) {   // what is known again stays so
+    repair();
+    machine->check_live(true);
+  }
+  machine->forget_damage();
+  if (rows_lost)   // nobody knew which blocks and rows were those of what was lost
+    repair();
+}
+
+bool Run::salvage(const Damage& damage)
+{
+  machine->disk().set_other_bytes(0);   // it needs some room
+  machine->umount();
+  const int left = machine->repair();
+  const int r = left < 0 ? left : machine->mount();
+  if (r < 0 && !damage.both_copies)
+    throw Failure{"a damaged store cannot be repaired: " + std::to_string(r)};
+  if (r < 0) {
+    refuse();
+    return false;
+  }
+  ++result_.repairs;
+  machine->note_salvage(damage);
+  machine->check_live(true);
+  return true;
+}
+
+void Run::replace(const coll_t& cid, const ghobject_t& oid, Random& random)
+{
+  try {
+    if (int r = machine->replace(cid, oid, random() % 2); r < 0)
+      throw Failure{"a damaged object cannot be replaced: " + std::to_string(r)};
+  } catch (const Died& d) {
+    throw Failure{"the store dies when a damaged object is replaced: " + d.why};
+  }
+}
+
 /// Reads that failed may have left blocks that nothing owns, and counts that are wrong.
 void Run::repair()
 {
+  machine->disk().set_other_bytes(0);   // it needs some room
   machine->umount();
   if (const int left = machine->repair(); left != 0)
     throw Failure{"repair = " + std::to_string(left)};

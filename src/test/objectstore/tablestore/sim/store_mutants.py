@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
-"""Does the simulator find bugs of the store? Breaks the ObjectStore on purpose, one way at a time.
+"""Do the tests find bugs of the store? Breaks the ObjectStore on purpose, one way at a time.
 
     python3 src/test/objectstore/tablestore/sim/store_mutants.py [--seeds N] [--jobs N] [NAME ...]
+    python3 src/test/objectstore/tablestore/sim/store_mutants.py --sample N [--choice SEED]
 
 As src/test/tablestore/sim/mutants.py does with the engine. Each mutant is compiled in place of the
-file that it changes, as Ceph's build would, linked with ceph_tablestore_sim, and must make it fail.
-Runs inside the environment, where that program has been built; ends with a line of counts.
+file that it changes, as Ceph's build would, linked with its judge, and must make that fail: with
+ceph_tablestore_sim, or, where it names some of the store's own tests, with ceph_test_tablestore.
+The controls change nothing, and no judge may find them: of all files that mutants change they
+compile the text as it is, in the same way, and they are judged for as long as mutants are. What
+does not compile, or does not come to an end in time, is unknown, and counts as failed: nothing is
+known of the judge then. Runs inside the environment, where these programs have been built; ends
+with a line of counts.
 """
 import argparse
+import random
 import re
 import shlex
 import shutil
@@ -19,12 +26,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tablestore/sim"))
 
-from mutants import Mutant, mutant, run  # noqa: E402
+from mutants import Mutant, Unknown, mutant, run  # noqa: E402
 
 BUILD = Path("/ceph/build")
 STORE = Path("/ceph/src/os/tablestore")
-TARGET = "bin/ceph_tablestore_sim"
+SIMULATOR, TESTS = "bin/ceph_tablestore_sim", "bin/ceph_test_tablestore"
 OUT = Path("/unit/store_mutants")
+DAMAGE = "errors,full,damage"
 
 MUTANTS = (
     mutant("refcount_not_written", "the references of shared blocks stay in memory",
@@ -48,7 +56,8 @@ MUTANTS = (
            ("object/object_data.cc", "      txn.erase(Family::data, key);\n", "")),
     mutant("inline_checksum_stale", "the checksum of inline data is not renewed",
            ("object/object_data.cc",
-            "      o->inline_checksum = crc32c(0, row.data(), row.size());\n", "")),
+            "      o->inline_checksum = o->inline_lost ? checksum_of_lost(checksum) : checksum;\n",
+            "")),
     mutant("omap_left_behind", "omap rows of a removed object stay",
            ("omap/omap_writer.cc",
             "  txn.erase_range(Family::omap, first, last);\n", "")),
@@ -66,7 +75,7 @@ MUTANTS = (
     mutant("statistics_not_written", "the pool's statistics stay in memory",
            ("space/pool_totals.cc", "    txn.add(pool_stats_key(pool), delta.values);\n", "")),
     mutant("rename_keeps_old", "the old row of a renamed or removed object stays",
-           ("txn/txn_builder.cc", "      txc.erase(Family::object, o->key);\n", "")),
+           ("txn/txn_builder.cc", "      erase_onode(txc, *o);\n", "")),
     mutant("onode_not_written", "an object whose attributes only are removed is not written",
            ("txn/txn_builder.cc", "    o->attrs.clear();\n    txc.dirty(o);\n",
             "    o->attrs.clear();\n")),
@@ -75,7 +84,9 @@ MUTANTS = (
             "  c.node.bits = bits;\n  put_collection_row(c);\n", "  c.node.bits = bits;\n")),
     mutant("collection_left_behind", "the row of a removed collection stays",
            ("txn/txn_builder_collections.cc",
-            "  txc.erase(Family::super, collection_key((*c)->cid));\n", "")),
+            "  CopiedRow::erase(txc, collection_key((*c)->cid));\n", "")),
+    mutant("copy_left_behind", "the copy of the row of a removed collection stays",
+           ("home/copied_row.cc", "  txn.erase(Family::object, copy_key(key));\n", "")),
     mutant("no_barrier", "what another handle queued for the same objects may be overtaken",
            ("txn/txn_queue.cc",
             "locked->last_change.osr != txc->osr)\n      txc->barrier = true;",
@@ -83,7 +94,7 @@ MUTANTS = (
            ("txn/txn_builder_collections.cc", "  txc.barrier = true;\n", "")),
     mutant("numbers_again", "object numbers are given out again after a crash",
            ("object/nid_allocator.cc",
-            "    put(Family::super, meta_key(row_name), bl.to_str());\n", "")),
+            "    NidAllocator::put(*this, max);\n", "")),
     mutant("tail_not_zeroed", "bytes behind the end of a truncated object come back",
            ("object/object_write.cc",
             "  if (int r = zero_in_block(txn, o, size, cut.first * block_bytes); r < 0)\n"
@@ -96,12 +107,95 @@ MUTANTS = (
     mutant("failure_remembered", "what a transaction that fails in its middle did stays in memory",
            ("object/onode_cache.cc",
             "  // Its name is the key; the caller's reference keeps it.\n", "  return;\n")),
+    mutant("reload_forgotten", "what a failed transaction did to collections stays in memory",
+           ("txn/txn_queue.cc", "  if (!scan.changes_collections)\n    return;\n",
+            "  return;\n")),
+    mutant("split_stale", "a split's bits are written, and memory keeps those before",
+           ("txn/txn_builder_collections.cc",
+            "  c.node.bits = bits;\n  put_collection_row(c);\n",
+            "  const auto before = c.node.bits;\n  c.node.bits = bits;\n"
+            "  put_collection_row(c);\n  c.node.bits = before;\n")),
+    mutant("data_cache_stale", "blocks that are freed and written anew stay in the cache",
+           ("object/object_data.cc", "  cache.invalidate(extent);\n", ""),
+           ("object/object_write.cc", "    cache.invalidate(extent);\n", ""),
+           tests="ObjectDataTest.BlocksThatAreWrittenAnewAreReadAnew"),
+    mutant("truncate_stale", "inline data that is cut off stays in memory",
+           ("object/object_data.cc", "  o.inline_dirty = true;\n  o.inline_lost = false;\n"
+            "  o.inline_cache.reset();\n",
+            "  o.inline_dirty = true;\n  o.inline_lost = false;\n"),
+           ("object/object_data.cc", "  o.inline_cache = std::move(data);\n}\n",
+            "  if (!o.inline_cache || o.inline_cache->length() < data.length())\n"
+            "    o.inline_cache = std::move(data);\n}\n")),
+    mutant("in_flight_ignored", "data that is being written is read from the disk",
+           ("engine/engine.cc", "  if (impl_->in_flight.read(run, out)) {",
+            "  if (false && impl_->in_flight.read(run, out)) {")),
+    mutant("omap_range_too_long", "an omap range ends behind its last key",
+           ("omap/omap_writer.cc", "omap_key(prefix, first), omap_key(prefix, last));",
+            "omap_key(prefix, first), omap_key(prefix, last) + '\\0');")),
+    mutant("omap_seek_inclusive", "what follows an omap key begins with it",
+           ("omap/omap_reader.cc", "    range.first.push_back('\\0');", "    ;")),
+    mutant("listing_continues_behind", "a listing that goes on leaves out where it goes on",
+           ("collection/listing.cc", "std::max(first, request.start_key);",
+            "std::max(first, request.start_key + '\\0');")),
+    mutant("listing_too_early", "a listing does not wait for what is queued",
+           ("collection/listing.cc", "  c.flush();\n", ""),
+           tests="StoreReadYourWrites.ListingSeesCreatesAndRemovesAtOnce"),
+    mutant("flush_commit_too_early", "flush_commit says that all is durable",
+           ("collection/op_sequencer.cc", "  if (not_durable.empty())\n    return true;",
+            "  if (!not_durable.empty() || c)\n    return true;")),
+    mutant("checksum_not_verified", "what is read is not compared with its checksum",
+           ("object/object_read.cc", "      if (is != expected)\n",
+            "      if (is != expected && is == 0)\n")),
+    mutant("damage_spreads", "one bad block makes all of its object unreadable",
+           ("object/object_read.cc",
+            "BlockRange range{block_floor(offset), block_ceil(offset + length)};",
+            "BlockRange range{0, block_ceil(o->size)};")),
+    mutant("damaged_is_absent", "an object whose row is damaged is not there",
+           ("object/objects.cc", "           << e.what() << dendl;\n      lose_contents(*o);\n",
+            "           << e.what() << dendl;\n")),
+    mutant("lost_names_forgotten", "a repair does not note which names of objects were lost",
+           ("check/table_check.cc", "      lost_names.lose(first, end);\n", "      ;\n")),
+    mutant("known_name_forgotten", "of a removed object with a lost name nothing is noted",
+           ("txn/txn_builder.cc", "      parts.lost_names.know(txc, o->key);\n", "")),
+    mutant("bad_retry_believed", "what a repeated read gives is not compared again",
+           ("object/object_read.cc", "    bad = read_again(bad);\n",
+            "  {\n    read_again(bad);\n    bad.clear();\n  }\n")),
+    mutant("lost_mark_forgotten", "a block that could not be merged gets a checksum that is right",
+           ("object/object_write.cc",
+            "    (*checksums)[i] = checksum_of_lost((*checksums)[i]);\n", ""),
+           tests="DamagedChanges.*"),
+    mutant("damage_stops_removal", "an object that cannot be read cannot be removed",
+           ("object/object_write.cc", "  const BlockRange all{0,",
+            "  ceph::buffer::list data;\n"
+            "  if (int r = read(o, 0, o->size, data, 0); r < 0)\n    return r;\n"
+            "  const BlockRange all{0,")),
+    mutant("read_error_ends_the_store", "what cannot be read to change an object ends the store",
+           ("txn/txn_builder.cc", "  if (r != -EIO)\n    return r;\n  const OnodeRef changed",
+            "  return r;\n  const OnodeRef changed")),
+    mutant("fast_shutdown_vouches_nothing", "a fast shutdown leaves the last group unvouched",
+           ("TableStore.cc", "    store->engine.vouch();\n", "    ;\n"),
+           tests="StoreFastShutdown.*"),
 )
 
+# Those which damage shows at once; the others show under errors and full disks, or in short
+# histories. What the one judge does not find the others are asked for.
+DAMAGE_FIRST = ("checksum_not_verified", "damage_spreads", "damaged_is_absent",
+                "lost_names_forgotten", "known_name_forgotten", "bad_retry_believed",
+                "damage_stops_removal")
 
-def commands() -> list[str]:
-    """What Ceph's build would run for the program; asking changes nothing of the build."""
-    out = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", TARGET], check=True,
+# The unchanged text of everything that mutants change, for each judge.
+CONTROLS = (mutant("control", "nothing is changed"),
+            mutant("control_of_tests", "nothing is changed",
+                   tests=":".join(sorted({each.tests for each in MUTANTS if each.tests}))))
+
+
+def judge_of(each: Mutant) -> str:
+    return TESTS if each.tests else SIMULATOR
+
+
+def commands(target: str) -> list[str]:
+    """What Ceph's build would run for a program; asking changes nothing of the build."""
+    out = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", target], check=True,
                          capture_output=True, text=True).stdout
     return out.splitlines()
 
@@ -117,75 +211,120 @@ def compile_command(all_commands: list[str], path: str, source: Path, target: Pa
     return [*words, "-o", str(target)]
 
 
-def link_command(all_commands: list[str], objects: list[Path], program: Path) -> str:
-    line = next(c for c in reversed(all_commands) if f" -o {TARGET} " in c)
+def link_command(all_commands: list[str], target: str, objects: list[Path], program: Path) -> str:
+    line = next(c for c in reversed(all_commands) if f" -o {target} " in c)
     line = re.sub(r"-Wl,--dependency-file=\S+", "", line)
     # The archive's own version of a changed file is never asked for.
-    return line.replace(f" -o {TARGET} ", f" {' '.join(map(str, objects))} -o {program} ")
+    return line.replace(f" -o {target} ", f" {' '.join(map(str, objects))} -o {program} ")
 
 
-def build(each: Mutant, place: Path, log: Path, all_commands: list[str]) -> Path:
+def changed_files(each: Mutant) -> dict[str, str]:
     changed: dict[str, str] = {}
     for edit in each.edits:
         text = changed.get(edit.path) or (STORE / edit.path).read_text(encoding="utf-8")
         if text.count(edit.before) != 1:
             raise LookupError(f"{edit.path} has {text.count(edit.before)} times: {edit.before!r}")
         changed[edit.path] = text.replace(edit.before, edit.after)
+    if each in CONTROLS:
+        changed = {edit.path: (STORE / edit.path).read_text(encoding="utf-8")
+                   for other in MUTANTS if judge_of(other) == judge_of(each)
+                   for edit in other.edits}
+    return changed
+
+
+def build(each: Mutant, place: Path, log: Path) -> Path:
+    target = judge_of(each)
+    all_commands = commands(target)
     objects = []
-    for path, text in changed.items():
+    for path, text in changed_files(each).items():
         source = place / path.replace("/", "_")
         source.write_text(text, encoding="utf-8")
         objects.append(source.with_suffix(".o"))
         if run(compile_command(all_commands, path, source, objects[-1]), log):
             raise LookupError(f"does not compile, see {log}")
-    program = place / "sim"
-    link = f"cd {BUILD} && {link_command(all_commands, objects, program)}"
+    program = place / Path(target).name
+    link = f"cd {BUILD} && {link_command(all_commands, target, objects, program)}"
     if run(["bash", "-c", link], log):
         raise LookupError(f"does not link, see {log}")
     return program
 
 
-def caught_by(program: Path, seeds: int, log: Path) -> str:
-    """Which part of the simulator finds it; empty: none."""
-    random = [str(program), "--no-minimise", "--seeds", str(seeds)]
-    short = [str(program), "--exhaustive", "--transactions", "2", "--minutes", "5"]
-    for name, command in (("random", random), ("exhaustive", short)):
-        if run(["timeout", "1800", *command], log):
-            return name
+def caught_by_tests(program: Path, tests: str, log: Path) -> str:
+    scratch = program.parent / "tests"
+    scratch.mkdir()
+    in_scratch = ["env", "-C", str(scratch), f"TABLESTORE_TEST_DIR={scratch}", str(program),
+                  f"--gtest_filter={tests}"]
+    # What finds no test finds nothing, and a filter may have got old.
+    listed = subprocess.run([*in_scratch, "--gtest_list_tests"], capture_output=True, text=True,
+                            check=True).stdout
+    if not any(line.startswith("  ") for line in listed.splitlines()):
+        raise LookupError(f"there is no test {tests}")
+    found = "tests" if run(in_scratch, log) else ""
+    shutil.rmtree(scratch)
+    return found
+
+
+def caught_by(each: Mutant, program: Path, seeds: int, log: Path) -> str:
+    """What finds it; empty: nothing does."""
+    if each.tests:
+        return caught_by_tests(program, each.tests, log)
+    common = ["--no-minimise", "--seeds", str(seeds), "--faults"]
+    parts = [("random", [*common, "errors,full"]), ("damage", [*common, DAMAGE]),
+             ("exhaustive", ["--exhaustive", "--transactions", "2", "--minutes", "5"])]
+    if each.name in DAMAGE_FIRST:
+        parts[:2] = reversed(parts[:2])
+    for part, words in parts:
+        if run([str(program), *words], log):
+            return part
     return ""
 
 
-def try_mutant(each: Mutant, seeds: int, all_commands: list[str]) -> bool:
+def try_mutant(each: Mutant, seeds: int) -> bool:
+    """Whether all is as it should be: a mutant is caught, and a control is not."""
     place = OUT / each.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     log = place / "log"
     began = time.monotonic()
+    good, found = False, ""
     try:
-        program = build(each, place, log, all_commands)
-        by = caught_by(program, seeds, log)
+        program = build(each, place, log)
+        by = caught_by(each, program, seeds, log)
         program.unlink()
-    except LookupError as error:
-        by, log = "", Path(str(error))
-    lines = log.read_text(errors="replace").splitlines() if by else []
+        good = bool(by) != (each in CONTROLS)
+        found = f"caught by {by}" if by else "not found"
+    except (LookupError, Unknown) as error:
+        found = f"unknown: {error}"
+    lines = log.read_text(errors="replace").splitlines() if "caught" in found else []
     how = next((line for line in lines if "FAILED" in line), "")
-    print(f"{'caught' if by else 'SURVIVED'} {each.name}: {each.what} "
-          f"[{by or log}, {time.monotonic() - began:.0f} s] {how[:200]}", flush=True)
-    return bool(by)
+    print(f"{'ok' if good else 'FAILED'} {each.name}: {each.what} "
+          f"[{found}, {time.monotonic() - began:.0f} s] {how[:200]}", flush=True)
+    return good
+
+
+def chosen(arguments: argparse.Namespace) -> list[Mutant]:
+    if arguments.sample:
+        choice = arguments.choice or random.SystemRandom().randrange(1, 1 << 31)
+        print(f"a choice of {arguments.sample}: --choice {choice}", flush=True)
+        # Without a control: who runs a sample runs the simulator and the tests, too.
+        return random.Random(choice).sample(MUTANTS, arguments.sample)
+    return [each for each in (*CONTROLS, *MUTANTS)
+            if not arguments.names or each.name in arguments.names]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--seeds", type=int, default=500, help="random histories per mutant")
+    parser.add_argument("--seeds", type=int, default=500, help="random histories of each part")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--sample", type=int, default=0, help="so many, chosen anew each time")
+    parser.add_argument("--choice", type=int, default=0, help="that choice again")
     parser.add_argument("names", nargs="*", help="only these")
     arguments = parser.parse_args()
-    wanted = [m for m in MUTANTS if not arguments.names or m.name in arguments.names]
-    all_commands = commands()
+    wanted = chosen(arguments)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        caught = sum(pool.map(lambda m: try_mutant(m, arguments.seeds, all_commands), wanted))
-    print(f"{caught} passed, {len(wanted) - caught} failed")
-    return 1 if caught < len(wanted) else 0
+        good = sum(pool.map(lambda each: try_mutant(each, arguments.seeds), wanted))
+    print(f"{good} passed, {len(wanted) - good} failed")
+    return 1 if good < len(wanted) else 0
 
 
 if __name__ == "__main__":

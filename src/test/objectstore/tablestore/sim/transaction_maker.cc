@@ -159,16 +159,77 @@ void TransactionMaker::run(const OpOnObject& o)
   }
 }
 
+void TransactionMaker::replace(const coll_t& cid, const ghobject_t& oid, bool anew)
+{
+  Target t{cid, oid, Random(seed)};
+  run_on_data(Op::remove, t);
+  if (anew)
+    run_on_data(Op::write_blocks, t);
+}
+
+void TransactionMaker::change_in_block(const coll_t& cid, const ghobject_t& oid, uint64_t offset)
+{
+  Target t{cid, oid, Random(seed)};
+  const uint64_t size = find(oid)->data.size();
+  const uint64_t from = std::min(offset + t.below(block), size - 1);
+  const uint64_t length = 1 + t.below(block);
+  switch (t.below(6)) {
+  case 0:
+    return zero(t, from, length);
+  case 1:
+    return truncate(t, from);
+  case 2:
+    return run_on_two(Op::clone, t);
+  case 3:
+    if (const ghobject_t to = other_object(t); !oid.is_pgmeta() && !to.is_pgmeta())
+      return clone_range(t, to, from, std::min(length, size - from), t.below(2 * block));
+    [[fallthrough]];
+  default:
+    return write(t, from, length);
+  }
+}
+
 // ---- data
+
+void TransactionMaker::make_room_in_meta(const Target& t, uint64_t length)
+{
+  const Object* o = find(t.oid);
+  if (!o || (o->data.size() <= length && o->attrs.empty() && o->omap.empty() && o->header.empty()))
+    return;
+  txn.remove(t.cid, t.oid);
+  drop(t, t.oid);
+}
 
 void TransactionMaker::write(Target& t, uint64_t offset, uint64_t length)
 {
   offset = std::min(offset, size_max - 1);
   length = std::min(length, size_max - offset);
   const std::string bytes = content(seed * 64 + writes++, length);
+  if (t.cid.is_meta() && offset == 0)
+    make_room_in_meta(t, length);
   Object object = copy(t.oid);
   overlay(&object.data, offset, bytes);
   txn.write(t.cid, t.oid, offset, length, to_bl(bytes));
+  put(t, t.oid, std::move(object));
+}
+
+void TransactionMaker::zero(Target& t, uint64_t offset, uint64_t length)
+{
+  Object object = copy(t.oid);
+  overlay(&object.data, offset, std::string(length, '\0'));
+  txn.zero(t.cid, t.oid, offset, length);
+  put(t, t.oid, std::move(object));
+}
+
+void TransactionMaker::truncate(Target& t, uint64_t to)
+{
+  txn.truncate(t.cid, t.oid, to);
+  if (!find(t.oid)) {
+    absent.insert(t.oid);
+    return;
+  }
+  Object object = copy(t.oid);
+  object.data.resize(to, '\0');
   put(t, t.oid, std::move(object));
 }
 
@@ -190,21 +251,10 @@ void TransactionMaker::run_on_data(Op op, Target& t)
     return write(t, size + t.below(40 * block), 1 + t.below(block));
   case Op::zero: {
     const uint64_t offset = t.below(size + 1);
-    const uint64_t length = 1 + t.below(t.below(3) ? 4 * block : 40 * block);
-    Object object = copy(t.oid);
-    overlay(&object.data, offset, std::string(length, '\0'));
-    txn.zero(t.cid, t.oid, offset, length);
-    return put(t, t.oid, std::move(object));
+    return zero(t, offset, 1 + t.below(t.below(3) ? 4 * block : 40 * block));
   }
-  case Op::truncate: {
-    const uint64_t to = t.below(4) ? t.below(size + 1) : std::min(size + t.below(block), size_max);
-    txn.truncate(t.cid, t.oid, to);   // of nothing: nothing
-    if (!find(t.oid))
-      return;
-    Object object = copy(t.oid);
-    object.data.resize(to, '\0');
-    return put(t, t.oid, std::move(object));
-  }
+  case Op::truncate:
+    return truncate(t, t.below(4) ? t.below(size + 1) : std::min(size + t.below(block), size_max));
   default:
     txn.remove(t.cid, t.oid);
     if (find(t.oid))
@@ -262,7 +312,13 @@ void TransactionMaker::clone_range(Target& t, const ghobject_t& to)
   uint64_t to_offset = t.below(3) ? offset : t.below(size_max - length);
   if (to == t.oid && t.below(2))
     to_offset = std::min(offset + length, size_max - length);
-  const std::string bytes = from.substr(offset, length);
+  clone_range(t, to, offset, length, to_offset);
+}
+
+void TransactionMaker::clone_range(Target& t, const ghobject_t& to, uint64_t offset,
+                                   uint64_t length, uint64_t to_offset)
+{
+  const std::string bytes = find(t.oid)->data.substr(offset, length);
   txn.clone_range(t.cid, t.oid, to, offset, length, to_offset);
   Object object = copy(to);
   overlay(&object.data, to_offset, bytes);

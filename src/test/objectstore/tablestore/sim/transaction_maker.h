@@ -67,6 +67,10 @@ class TransactionMaker {
 
   void make_collection(const coll_t& cid, unsigned bits);
   void run(const OpOnObject& o);
+  /// Takes an object away; puts another one of this name there where `anew`.
+  void replace(const coll_t& cid, const ghobject_t& oid, bool anew);
+  /// Changes, cuts off or copies a part of the block at `offset`, or copies all of the object.
+  void change_in_block(const coll_t& cid, const ghobject_t& oid, uint64_t offset);
   bool empty() const { return txn.empty(); }
   /// Whose sequencer a transaction with such an op would be queued through.
   coll_t collection_of(const OpOnObject& o) const;
@@ -75,6 +79,8 @@ class TransactionMaker {
   Change change;
   std::vector<coll_t> made;     ///< collections that need a handle before this is queued
   std::set<coll_t> touched;
+  /// Objects that are not there, and that a change was asked of.
+  std::set<ghobject_t> absent;
 
  private:
   struct Target {
@@ -91,10 +97,17 @@ class TransactionMaker {
   void touch(const Target& t, const ghobject_t& oid);
 
   // ---- transaction_maker.cc
+  /// In the meta collection an OSD writes what begins at the start whole (its maps, its
+  /// superblock), and the store relies on it where it cannot read what was there.
+  void make_room_in_meta(const Target& t, uint64_t length);
   void write(Target& t, uint64_t offset, uint64_t length);
+  void zero(Target& t, uint64_t offset, uint64_t length);
+  void truncate(Target& t, uint64_t to);
   void run_on_data(Op op, Target& t);
   void run_on_two(Op op, Target& t);
   void clone_range(Target& t, const ghobject_t& to);
+  void clone_range(Target& t, const ghobject_t& to, uint64_t offset, uint64_t length,
+                   uint64_t to_offset);
   /// An object of the same collection.
   ghobject_t other_object(Target& t) const;
 

@@ -44,8 +44,23 @@ Faults random_faults(Faults faults, bool short_reads, const HistoryOptions& opti
   return faults;
 }
 
-bool rot(DiskImage* image, Random& random,
-         const std::function<void(const std::string& path, uint32_t block, uint64_t bit)>& rotten) {
+void add_rare_errors(Faults* faults, Random& random) {
+  faults->drops = random() % 2 ? 0.7 : 0;
+  switch (random() % 5) {
+    case 0: faults->flush_no_space = 0.01; return;
+    case 1: faults->first_touch_error = 0.01; return;
+    case 2: faults->call_error = 0.01; return;
+    default: return;
+  }
+}
+
+namespace {
+
+// `change` is done to some blocks of one file: of a container mostly. False: there is no file.
+bool change_blocks(
+    DiskImage* image, Random& random,
+    const std::function<void(const std::string& path, DiskImage::InodeId id, uint32_t block,
+                             uint64_t random)>& change) {
   std::vector<std::pair<std::string, DiskImage::InodeId>> files;
   const bool anywhere = random() % 4 == 0;  // the log, the table, the label
   for (const auto& [path, id] : image->names())
@@ -56,10 +71,30 @@ bool rot(DiskImage* image, Random& random,
   for (int i = 0; i < (anywhere ? 2 : 20); ++i) {
     const uint64_t blocks = image->inode(id).durable.extents.size();
     const uint32_t block = uint32_t(random() % std::max<uint64_t>(blocks, 1));
-    const uint64_t bit = random();
-    if (image->rot(id, block, bit)) rotten(path, block, bit);
+    change(path, id, block, random());
   }
   return true;
+}
+
+}  // namespace
+
+bool rot(DiskImage* image, Random& random,
+         const std::function<void(const std::string& path, uint32_t block, uint64_t bit)>& rotten) {
+  return change_blocks(image, random, [&](const std::string& path, DiskImage::InodeId id,
+                                          uint32_t block, uint64_t bit) {
+    if (image->rot(id, block, bit)) rotten(path, block, bit);
+  });
+}
+
+bool decay(DiskImage* image, Decay how, Random& random,
+           const std::function<void(const std::string& path, uint32_t block)>& decayed) {
+  return change_blocks(image, random, [&](const std::string& path, DiskImage::InodeId id,
+                                          uint32_t block, uint64_t bit) {
+    const bool done = how == Decay::rot      ? image->rot(id, block, bit)
+                      : how == Decay::revert ? image->revert(id, block)
+                                             : image->make_unreadable(id, block);
+    if (done) decayed(path, block);
+  });
 }
 
 Reopened recover_at_last(const Snapshot& snapshot, Random& random, const Recovery& recovery) {

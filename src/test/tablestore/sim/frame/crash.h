@@ -23,6 +23,16 @@ void fill_disk(SimDisk& disk, Random& random);
 Faults random_faults(Faults faults, bool short_reads, const HistoryOptions& options,
                      Random& random);
 
+// Adds some of the rarer errors of a failing disk: flushes that drop what they covered, ENOSPC of a
+// flush or a conversion, calls that fail.
+void add_rare_errors(Faults* faults, Random& random);
+
+// How a block decays, at rest: to other bytes, to those of before, to none.
+enum class Decay { rot, revert, bad_sector };
+// Some blocks of one file do; tells of each. False: there is no file.
+bool decay(DiskImage* image, Decay how, Random& random,
+           const std::function<void(const std::string& path, uint32_t block)>& decayed);
+
 // Bits of one file flip, at rest; tells of each. False: there is no file.
 bool rot(DiskImage* image, Random& random,
          const std::function<void(const std::string& path, uint32_t block, uint64_t bit)>& rotten);

@@ -70,10 +70,13 @@ HistoryResult Histories::run(const std::vector<Step>& steps, const HistoryOption
 }
 
 std::vector<Step> Histories::minimise(std::vector<Step> steps,
-                                      const HistoryOptions& options) const {
+                                      const HistoryOptions& options,
+                                      std::chrono::seconds limit) const {
+  const auto end = std::chrono::steady_clock::now() + limit;
   for (size_t chunk = steps.size() / 2; chunk > 0;) {
     bool smaller = false;
     for (size_t at = 0; at < steps.size();) {
+      if (std::chrono::steady_clock::now() > end) return steps;
       std::vector<Step> fewer = steps;
       fewer.erase(fewer.begin() + ptrdiff_t(at),
                   fewer.begin() + ptrdiff_t(std::min(steps.size(), at + chunk)));

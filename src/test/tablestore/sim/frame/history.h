@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@ struct HistoryOptions {
   // Where it begins, by its seed.
   bool wrapped = false;      // in the log's second lap
   bool provisioned = false;  // or with half of its containers made and written
+  bool remapped = false;     // on a file system that writes nothing in place
   // What may happen beyond crashes.
   bool errors = true;   // reads, writes and flushes that fail
   bool full = true;     // a full file system
@@ -96,8 +98,10 @@ struct Histories {
 
   std::vector<Step> make(uint64_t seed, unsigned steps) const;
   HistoryResult run(const std::vector<Step>& steps, const HistoryOptions& options) const;
-  // Steps that still fail, and none of which can be left out.
-  std::vector<Step> minimise(std::vector<Step> steps, const HistoryOptions& options) const;
+  // Steps that still fail, and none of which can be left out; or, after so long, as few as had been
+  // found.
+  std::vector<Step> minimise(std::vector<Step> steps, const HistoryOptions& options,
+                             std::chrono::seconds limit) const;
   // Steps as text, "kind:seed" with commas between them, and read again. None: there is no such
   // step as that in `wrong`.
   std::string print(const std::vector<Step>& steps) const;

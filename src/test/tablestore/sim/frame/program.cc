@@ -11,6 +11,8 @@ namespace tablestore::sim {
 
 namespace {
 
+constexpr auto minimise_limit = std::chrono::minutes(10);
+
 [[noreturn]] void wrong_usage(const Simulator& simulator, const std::string& what) {
   std::fprintf(stderr, "%s: %s\n%s", simulator.program, what.c_str(), simulator.usage);
   std::exit(2);
@@ -65,13 +67,12 @@ void Program::report_failure(uint64_t seed, const std::string& failure) {
   std::fflush(stdout);
   if (!a_.minimise) return;
   const auto steps = histories_.make(seed, a_.history.steps);
-  const auto smaller = histories_.minimise(steps, a_.history);
-  std::printf("minimised to %zu steps: %s --trace%s --faults %s --replay %s\n", smaller.size(),
-              simulator_.command,
-              a_.history.wrapped       ? " --wrapped"
-              : a_.history.provisioned ? " --provisioned"
-                                       : "",
-              a_.faults.c_str(), histories_.print(smaller).c_str());
+  const auto smaller = histories_.minimise(steps, a_.history, minimise_limit);
+  std::printf("minimised to %zu steps: %s --trace%s%s%s --faults %s --replay %s\n", smaller.size(),
+              simulator_.command, a_.history.wrapped ? " --wrapped" : "",
+              a_.history.provisioned ? " --provisioned" : "",
+              a_.history.remapped ? " --remapped" : "", a_.faults.c_str(),
+              histories_.print(smaller).c_str());
   std::printf("which fails with: %s\n", histories_.run(smaller, a_.history).failure.c_str());
 }
 

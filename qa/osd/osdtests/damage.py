@@ -1,0 +1,289 @@
+"""Rows of objects that are damaged on one OSD's disk: scrub finds them, repair brings them back."""
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+import rados
+
+from cephcluster.daemons import Daemon
+from cephcluster.errors import ClusterError
+from cephcluster.scrub import deep_scrub
+from cephcluster.tool import run_tool
+from cephcluster.wait import wait_until
+
+from .bed import Bed, check, check_bytes, check_equal, test
+from .decay import HEALTH_SECONDS, health_codes, place_in_table
+from .tools import fresh, tool
+
+REPAIR_SECONDS = 120
+
+
+def damage_onode(bed: Bed, osd: Daemon, name: str, only_snapshots: bool = False) -> None:
+    environment = {"TABLESTORE_TEST_OBJECT": name}
+    if only_snapshots:
+        environment["TABLESTORE_TEST_SNAPSHOTS"] = "1"
+    run_tool("ceph_test_tablestore", "--tablestore-test-child", "damage-onode",
+             bed.cluster.layout.data(osd.name), environment=environment)
+
+
+def write(io: rados.Ioctx, name: str, size: int) -> bytes:
+    data = os.urandom(size)
+    io.write_full(name, data)
+    io.set_xattr(name, "attribute", name.encode())
+    with rados.WriteOpCtx() as operation:
+        io.set_omap(operation, ("key",), (name.encode(),))
+        io.operate_write_op(operation, name)
+    return data
+
+
+def check_written(io: rados.Ioctx, name: str, data: bytes) -> None:
+    check_bytes(io.read(name, len(data) + 1), data, name)
+    check_equal(io.get_xattr(name, "attribute"), name.encode(), f"attribute of {name}")
+    with rados.ReadOpCtx() as operation:
+        values, _ = io.get_omap_vals_by_keys(operation, ("key",))
+        io.operate_read_op(operation, name)
+        check_equal(dict(values), {"key": name.encode()}, f"omap of {name}")
+
+
+def group_of(bed: Bed, io: rados.Ioctx) -> dict[str, object]:
+    """The only one of the pool."""
+    prefix = f"{io.get_pool_id()}."
+    return next(group for group in bed.cluster.placement_groups()
+                if str(group["pgid"]).startswith(prefix))
+
+
+def find_damage(bed: Bed) -> None:
+    try:
+        deep_scrub(bed.cluster)
+    except ClusterError as error:
+        check("deep scrub found damage" in str(error), str(error))
+        return
+    raise ClusterError("deep scrub did not find the damage")
+
+
+def repair(bed: Bed, io: rados.Ioctx) -> None:
+    pgid = str(group_of(bed, io)["pgid"])
+
+    def mended() -> bool:
+        group = group_of(bed, io)
+        bed.cluster.check_daemons()
+        return "inconsistent" not in str(group["state"]) \
+            and not group["stat_sum"]["num_scrub_errors"]
+
+    bed.cluster.client.mgr("pg repair", pgid=pgid)
+    wait_until(f"{pgid} to be repaired", mended, REPAIR_SECONDS,
+               explain=lambda: [str(group_of(bed, io)["state"])])
+
+
+@test(osds=3)
+def pg_repair_mends_damaged_onodes(bed: Bed) -> str:
+    """On the primary and on a replica, in one push and in several."""
+    sizes = {"on the primary": 123_457, "on a replica": 70_001, "large": 20 << 20, "whole": 5000}
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        contents = {name: write(io, name, size) for name, size in sizes.items()}
+        acting = [bed.cluster.osds[number] for number in group_of(bed, io)["acting"]]
+        damaged = {"on the primary": acting[0], "on a replica": acting[1], "large": acting[2]}
+        for name, osd in damaged.items():
+            osd.stop()
+            damage_onode(bed, osd, name)
+            bed.cluster.restart_killed(osd)
+            bed.cluster.recovered()
+        processes = [osd.pid() for osd in acting]
+        find_damage(bed)
+        repair(bed, io)
+        bed.cluster.recovered()
+        deep_scrub(bed.cluster)
+        check_equal([osd.pid() for osd in acting], processes, "processes of the OSDs")
+        for name, data in contents.items():
+            check_written(io, name, data)
+        pgid = str(group_of(bed, io)["pgid"])
+        io.close()
+        for name, osd in damaged.items():
+            osd.stop()
+            tool(bed, osd, "--op", "repair")
+            tool(bed, osd, "--op", "fsck-deep")
+            target = fresh(bed, "object")
+            tool(bed, osd, "--pgid", pgid, name, "get-bytes", target)
+            check_bytes(target.read_bytes(), contents[name], f"'{name}' of {osd.name}")
+            bed.cluster.restart_killed(osd)
+            bed.cluster.recovered()
+    return f"{len(damaged)} objects"
+
+
+@test(osds=3)
+def objectstore_tool_repairs_before_pg_repair(bed: Bed) -> None:
+    """The tool gives up what the damaged row had; the object stays an error until it comes back."""
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        data = write(io, "object", 300_000)
+        replica = bed.cluster.osds[group_of(bed, io)["acting"][1]]
+        replica.stop()
+        damage_onode(bed, replica, "object")
+        for operation in ("repair", "fsck"):
+            try:
+                tool(bed, replica, "--op", operation)
+            except ClusterError:
+                continue
+            raise ClusterError(f"--op {operation} says that nothing is wrong with a lost object")
+        bed.cluster.restart_killed(replica)
+        bed.cluster.recovered()
+        find_damage(bed)
+        repair(bed, io)
+        deep_scrub(bed.cluster)
+        check_written(io, "object", data)
+        io.close()
+        replica.stop()
+        tool(bed, replica, "--op", "fsck-deep")
+        bed.cluster.restart_killed(replica)
+        bed.cluster.recovered()
+
+
+@test(osds=3)
+def clients_get_eio_of_what_the_primary_cannot_read(bed: Bed) -> None:
+    """A write to a part of it must not make a new object of it, here or on the replicas."""
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        data = write(io, "object", 300_000)
+        primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
+        primary.stop()
+        damage_onode(bed, primary, "object")
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
+        check_eio(lambda: io.read("object", 100), "read")
+        check_eio(lambda: io.write("object", b"part", 4096), "write")
+        find_damage(bed)
+        repair(bed, io)
+        deep_scrub(bed.cluster)
+        check_written(io, "object", data)
+        io.write("object", b"part", 4096)
+        check_bytes(io.read("object", 300_001), data[:4096] + b"part" + data[4100:], "after repair")
+        io.close()
+
+
+@test(osds=3)
+def a_snapshot_that_the_primary_cannot_read_is_not_gone(bed: Bed) -> None:
+    """ENOENT of it is zeros to librbd, and a rollback to it would remove the head everywhere."""
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        for name in ("head", "clone"):
+            write(io, name, 300_000)
+        bed.rados(pool, "mksnap", "before")
+        heads = {name: write(io, name, 200_000) for name in ("head", "clone")}
+        primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
+        primary.stop()
+        damage_onode(bed, primary, "head")
+        damage_onode(bed, primary, "clone", only_snapshots=True)
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
+        process = primary.pid()
+        for name in heads:
+            check_refused(bed, pool, "-s", "before", "get", name, bed.file("snap"))
+            check_refused(bed, pool, "rollback", name, "before")
+        check_written(io, "clone", heads["clone"])
+        check_equal(primary.pid(), process, "process of the primary")
+        find_damage(bed)
+        repair(bed, io)
+        deep_scrub(bed.cluster)
+        for name, data in heads.items():
+            check_written(io, name, data)
+        io.close()
+
+
+@test(osds=3, stores=("tablestore",))
+def a_repair_of_the_primarys_table_makes_no_object_absent(bed: Bed) -> str:
+    """A block of onodes rots, and the tool gives it up. Before any scrub, a client gets the data or
+    an error of what was in it, and no write makes a new object of a part."""
+    name = "object_7"
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        contents = {f"object_{number}": write(io, f"object_{number}", 20_000)
+                    for number in range(60)}
+        mark = os.urandom(200)
+        io.set_xattr(name, "mark", mark)
+        group = group_of(bed, io)
+        primary = bed.cluster.osds[group["acting"][0]]
+        primary.ask("tablestore checkpoint")
+        primary.kill()
+        place_in_table(bed, primary, mark).flip()
+        repair_by_tool(bed, primary)
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
+        alive = primary.pid()
+        lost = [each for each, data in contents.items() if not is_read(io, each, data)]
+        check(name in lost and len(lost) < len(contents), f"errors of {lost}")
+        check_eio(lambda: io.write(name, b"part", 4096), "write")
+        check_eio(lambda: io.stat(name), "stat")
+        wait_for_lost_objects(bed, True)
+        find_damage(bed)
+        repair(bed, io)
+        deep_scrub(bed.cluster)
+        for each, data in contents.items():
+            check_written(io, each, data)
+        primary.ask("tablestore settle lost objects")
+        wait_for_lost_objects(bed, False)
+        check_equal(primary.pid(), alive, "process of the primary")
+        io.write(name, b"part", 4096)
+        primary.kill()
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        check_bytes(io.read(name, 20_001),
+                    contents[name][:4096] + b"part" + contents[name][4100:], "after all")
+        check("TABLESTORE_OBJECTS_LOST" not in health_codes(bed), "the loss comes back")
+        io.close()
+        primary.stop()
+        tool(bed, primary, "--op", "repair")
+        tool(bed, primary, "--op", "fsck-deep")
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+    return f"{len(lost)} objects"
+
+
+def repair_by_tool(bed: Bed, osd: Daemon) -> None:
+    """The first repair says what it gives up, as errors; the second has nothing to say."""
+    try:
+        tool(bed, osd, "--op", "repair")
+    except ClusterError:
+        tool(bed, osd, "--op", "repair")
+        return
+    raise ClusterError("--op repair says nothing of what it gives up")
+
+
+def is_read(io: rados.Ioctx, name: str, data: bytes) -> bool:
+    """Or it is an error; nothing else will do."""
+    try:
+        check_bytes(io.read(name, len(data) + 1), data, name)
+        return True
+    except rados.Error as error:
+        check_equal(abs(error.errno or 0), errno.EIO, f"errno of a read of {name}")
+        return False
+
+
+def wait_for_lost_objects(bed: Bed, there: bool) -> None:
+    wait_until(f"the health report to {'' if there else 'not '}tell of lost objects",
+               lambda: ("TABLESTORE_OBJECTS_LOST" in health_codes(bed)) == there, HEALTH_SECONDS,
+               explain=lambda: sorted(health_codes(bed)))
+
+
+def check_refused(bed: Bed, pool: str, *arguments: object) -> None:
+    try:
+        bed.rados(pool, *arguments)
+    except ClusterError as error:
+        text = "\n".join([str(error), *error.details])
+        check("Input/output error" in text, f"{arguments}: {text}")
+        return
+    raise ClusterError(f"rados {arguments} succeeded")
+
+
+def check_eio(operation: Callable[[], object], what: str) -> None:
+    try:
+        operation()
+    except rados.Error as error:
+        check_equal(abs(error.errno or 0), errno.EIO, f"errno of the {what}")
+        return
+    raise ClusterError(f"the {what} succeeded")

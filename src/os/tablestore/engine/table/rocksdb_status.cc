@@ -1,0 +1,31 @@
+#include "os/tablestore/engine/table/rocksdb_status.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "rocksdb/status.h"
+
+namespace tablestore {
+
+int lack_in(const rocksdb::Status& s) {
+  if (!s.IsIOError() || s.IsNoSpace()) return 0;
+  const std::string text = s.ToString();
+  // ENFILE first: its text begins with that of EMFILE.
+  for (const int lack : {ENFILE, EMFILE, ENOMEM, EAGAIN, EACCES, EPERM, EDQUOT})
+    if (text.find(std::strerror(lack)) != std::string::npos) return lack;
+  return 0;
+}
+
+Status to_status(const rocksdb::Status& s, const std::string& doing) {
+  if (s.ok()) return {};
+  int code = s.IsNoSpace() ? ENOSPC : s.IsInvalidArgument() ? EINVAL : EIO;
+  if (const int lack = lack_in(s)) code = lack;
+  return Status(code, "table: " + doing + ": " + s.ToString());
+}
+
+bool is_damage(const rocksdb::Status& s) {
+  if (s.IsCorruption() || s.IsPathNotFound()) return true;
+  return s.IsIOError() && !s.IsNoSpace() && !lack_in(s);
+}
+
+}  // namespace tablestore

@@ -1,0 +1,40 @@
+// Which system calls make names durable: what only a power cut would show otherwise.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "os/tablestore/engine/io/file_disk.h"
+#include "test/tablestore/engine/test_directory.h"
+
+namespace {
+
+std::atomic<unsigned> synced_directories = 0;
+
+}  // namespace
+
+// In the place of the C library's.
+extern "C" int fsync(int fd) {
+  struct stat status;
+  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) ++synced_directories;
+  return int(::syscall(SYS_fsync, fd));
+}
+
+namespace tablestore {
+namespace {
+
+TEST(SyncsOfDirectories, EachIsASystemCall) {
+  TestDirectory directory;
+  auto disk = open_file_disk(directory.path(), {}).take();
+  ASSERT_TRUE(disk->make_dir("d").ok());
+  for (const char* dir : {"", "d"}) {
+    const unsigned before = synced_directories;
+    ASSERT_TRUE(disk->sync_dir(dir).ok());
+    EXPECT_EQ(synced_directories, before + 1) << dir;
+  }
+}
+
+}  // namespace
+}  // namespace tablestore

@@ -1,0 +1,231 @@
+#include "test/tablestore/sim/damage_bounds.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "os/tablestore/engine/log/log_reader.h"
+#include "os/tablestore/engine/table/engine_rows.h"
+#include "os/tablestore/engine/table/table.h"
+#include "rocksdb/db.h"
+#include "rocksdb/metadata.h"
+#include "test/tablestore/sim/machine.h"
+
+namespace tablestore::sim {
+
+namespace {
+
+uint32_t container_of(const std::string& path) {
+  return uint32_t(std::stoul(path.substr(path.rfind('/') + 1)));
+}
+
+unsigned family_of(const std::string& name) {
+  return name == "object" ? 1 : name == "data" ? 2 : name == "omap" ? 3 : 0;
+}
+
+LiveLog::Group to_live(const LogGroup& group) {
+  const LogGroupHeader& h = group.header;
+  LiveLog::Group live{h.position, h.position + h.total_bytes(), h.first_lsn,
+                      h.first_lsn + h.transactions - 1, h.watermark, {}};
+  for (const LogRecord& record : group.records)
+    for (const LoggedWrite& w : record.writes)
+      for (uint32_t b = w.run.block; b < w.run.block + w.run.blocks; ++b)
+        live.written.insert({w.run.container, b});
+  return live;
+}
+
+void read_chain(Disk& disk, const EngineOptions& o, const LogPosition& start, LiveLog* live) {
+  StoreUuid uuid;
+  std::memcpy(uuid.data(), o.store_uuid.data(), uuid.size());
+  auto ring = LogRing::open(disk, o.log_bytes, o.segment_bytes);
+  if (!ring.ok()) throw Failure{"the log of a disk without damage: " + ring.status().what()};
+  LogReader reader(**ring, uuid, start);
+  for (;;) {
+    auto group = reader.next();
+    if (!group.ok()) throw Failure{"the log of a disk without damage: " + group.status().what()};
+    if (!*group) return;
+    live->groups.push_back(to_live(**group));
+  }
+}
+
+// One block after the other, and then what they cost together.
+class Judge {
+ public:
+  Judge(const DiskImage& left, uint64_t acknowledged, const EngineOptions& options)
+      : left_(left),
+        options_(options),
+        log_(read_live_log(left.healed(), options)),
+        acknowledged_(acknowledged) {}
+
+  void add(const std::string& path, uint32_t block, const DamagedBlock& damaged) {
+    if (path == "label")
+      ++labels_;
+    else if (path.starts_with("log/"))
+      add_log(path, block);
+    else if (path.starts_with("containers/"))
+      (damaged.unreadable ? unreadable_ : changed_).insert({container_of(path), block});
+    else if (path.starts_with("table/"))
+      add_table(path.substr(6));
+  }
+
+  Bounds bounds() {
+    if (labels_ > 1) allow_refusal("both copies of the label are damaged");
+    judge_log();
+    judge_data();
+    return bounds_;
+  }
+
+ private:
+  void allow_refusal(const std::string& why) { bounds_.refusal = why; }
+  void lose_from(uint64_t lsn) { bounds_.least_lsn = std::min(bounds_.least_lsn, lsn - 1); }
+
+  void add_log(const std::string& path, uint32_t block) {
+    const EngineOptions& o = options_;
+    const uint64_t offset = container_of(path) * o.segment_bytes + block * block_bytes;
+    for (size_t i = 0; i < log_.groups.size(); ++i) {
+      const LiveLog::Group& g = log_.groups[i];
+      const uint64_t into = (offset + o.log_bytes - g.begin % o.log_bytes) % o.log_bytes;
+      if (into < g.end - g.begin) damaged_groups_.insert(i);
+    }
+  }
+
+  void add_table(const std::string& name) {
+    if (name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-"))
+      return allow_refusal("the table's " + name + " is damaged");
+    const auto file = log_.table_files.find(name);
+    if (file == log_.table_files.end() || file->second != 0) return;
+    const auto is_lost = [this](Family family, const std::string& row) {
+      return !can_read(left_, options_, {family, row, {}});
+    };
+    for (const std::string& row : {engine_rows::log_start(), engine_rows::applied()})
+      if (is_lost(Family::super, row) && is_lost(Family::object, row))
+        allow_refusal("the engine's row " + row.substr(1) + " is damaged, and its copy");
+    if (is_lost(Family::super, engine_rows::ownership_unknown()))
+      allow_refusal("whether ownership is known is in the damaged " + name);
+  }
+
+  // Where the log may end.
+  void judge_log() {
+    chain_end_ = log_.groups.size();
+    if (damaged_groups_.empty()) return;
+    const size_t first = *damaged_groups_.begin();
+    const uint64_t lsn = log_.groups[first].first_lsn;
+    if (acknowledged_ >= lsn) allow_refusal("the log is damaged in transaction " +
+                                            std::to_string(lsn));
+    for (size_t i = first + 1; i < log_.groups.size(); ++i)
+      if (!damaged_groups_.contains(i) && log_.groups[i].watermark >= lsn)
+        // A witness. Nobody knows of a transaction that was durable whether it was acknowledged.
+        return allow_refusal("the log is damaged in transaction " + std::to_string(lsn) +
+                             ", which was durable");
+    chain_end_ = first;
+    lose_from(lsn);
+  }
+
+  void judge_data() {
+    const uint64_t vouched = log_.vouched_lsn(chain_end_);
+    for (const LiveLog::Group& g : log_.groups) {
+      if (g.last_lsn < g.first_lsn || g.last_lsn <= vouched) continue;
+      auto hits = [&g](const DamagedBlocks& damaged) {
+        return std::ranges::any_of(damaged, [&g](const auto& b) { return g.written.contains(b); });
+      };
+      const bool unreadable = hits(unreadable_);
+      if (!unreadable && !hits(changed_)) continue;
+      lose_from(g.first_lsn);
+      if (unreadable && acknowledged_ >= g.first_lsn)
+        allow_refusal("data of transaction " + std::to_string(g.first_lsn) + " is unreadable");
+    }
+  }
+
+  const DiskImage& left_;
+  const EngineOptions& options_;
+  const LiveLog log_;
+  const uint64_t acknowledged_;
+  Bounds bounds_{acknowledged_, {}};
+  unsigned labels_ = 0;
+  std::set<size_t> damaged_groups_;
+  size_t chain_end_ = 0;
+  DamagedBlocks changed_, unreadable_;
+};
+
+}  // namespace
+
+uint64_t LiveLog::vouched_lsn(size_t end) const {
+  uint64_t lsn = applied_lsn;
+  for (size_t i = 0; i < end; ++i) lsn = std::max(lsn, groups[i].watermark);
+  return lsn;
+}
+
+LiveLog read_live_log(const DiskImage& whole, const EngineOptions& o) {
+  SimDisk disk(whole, Machine::capacity_bytes, 1);
+  SteppedThreads threads;
+  auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  if (!table.ok()) throw Failure{"the table of a disk without damage: " + table.status().what()};
+  LiveLog live;
+  std::string row;
+  auto found = (*table)->get(Family::super, engine_rows::applied(), &row);
+  if (found.ok() && *found) live.applied_lsn = engine_rows::decode_applied(row).value();
+  row.clear();
+  found = (*table)->get(Family::super, engine_rows::log_start(), &row);
+  const auto start = LogPosition::decode(row);
+  if (!found.ok() || !start) throw Failure{"a disk without damage has no row of the log's start"};
+  std::vector<rocksdb::LiveFileMetaData> files;
+  threads.table()->GetLiveFilesMetaData(&files);
+  for (const auto& f : files) live.table_files[f.name.substr(1)] = family_of(f.column_family_name);
+  read_chain(disk, o, *start, &live);
+  return live;
+}
+
+Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineOptions& options) {
+  if (!left.is_damaged()) return {acknowledged_lsn, {}};
+  Judge judge(left, acknowledged_lsn, options);
+  for (const auto& [path, id] : left.names())
+    for (const auto& [block, damaged] : left.inode(id).damaged) judge.add(path, block, damaged);
+  return judge.bounds();
+}
+
+bool can_read(const DiskImage& left, const EngineOptions& o, const RowRange& rows) {
+  SimDisk disk(left, Machine::capacity_bytes, 1);
+  SteppedThreads threads;
+  auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  if (!table.ok()) return false;
+  if (rows.end.empty()) {
+    std::string value;
+    return (*table)->get(rows.family, rows.first, &value).ok();
+  }
+  const auto it = (*table)->iterate(rows.family, rows.first, rows.end);
+  for (it->seek(rows.first); it->valid(); it->next()) {
+  }
+  return it->status().ok();
+}
+
+bool lost_table_file(const DiskImage& image, const std::string& name) {
+  return image.lost_promises() && !image.lookup("table/" + name);
+}
+
+bool is_table_damaged(const DiskImage& image) {
+  return std::ranges::any_of(image.names(), [&image](const auto& name) {
+    return name.first.starts_with("table/") && !image.inode(name.second).damaged.empty();
+  });
+}
+
+Damage damage_of(const DiskImage& image, rocksdb::DB* table) {
+  Damage all;
+  if (!image.is_damaged() && !image.lost_promises()) return all;
+  std::set<std::string> files;
+  for (const auto& [path, id] : image.all_names())
+    for (const auto& [block, damaged] : image.inode(id).damaged) {
+      if (path.starts_with("containers/"))
+        (damaged.unreadable ? all.unreadable : all.blocks).insert({container_of(path), block});
+      else if (path.starts_with("table/"))
+        files.insert(path.substr(5));
+    }
+  if (!table) return all;
+  std::vector<rocksdb::LiveFileMetaData> live;
+  table->GetLiveFilesMetaData(&live);
+  for (const auto& f : live)
+    if (files.contains(f.name) || lost_table_file(image, f.name.substr(1)))
+      all.rows[family_of(f.column_family_name)].emplace_back(f.smallestkey, f.largestkey);
+  return all;
+}
+
+}  // namespace tablestore::sim
