@@ -15,7 +15,7 @@ from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_bytes, check_equal, test
 from .decay import HEALTH_SECONDS, health_codes, place_in_table
-from .tools import fresh, tool
+from .tools import fresh, listed, tool
 
 REPAIR_SECONDS = 120
 
@@ -242,6 +242,60 @@ def a_repair_of_the_primarys_table_makes_no_object_absent(bed: Bed) -> str:
         bed.cluster.restart_killed(primary)
         bed.cluster.recovered()
     return f"{len(lost)} objects"
+
+
+@test(osds=3, stores=("tablestore",))
+def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
+    """What it lacks in its list would be taken for removed. Another OSD that has all goes on with
+    the backfill while this one is stopped, and mends it afterwards."""
+    name = "object_7"
+    with bed.pool(groups=1, size=3) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        contents = {f"object_{number}": write(io, f"object_{number}", 20_000)
+                    for number in range(60)}
+        mark = os.urandom(200)
+        io.set_xattr(name, "mark", mark)
+        group = group_of(bed, io)
+        pgid = str(group["pgid"])
+        primary, whole, target = (bed.cluster.osds[number] for number in group["acting"])
+        primary.ask("tablestore checkpoint")
+        target.stop()
+        tool(bed, target, "--op", "remove", "--force", "--pgid", pgid)
+        primary.kill()
+        place_in_table(bed, primary, mark).flip()
+        bed.cluster.restart_killed(primary)
+        bed.cluster.restart_killed(target)
+        wait_for_state(bed, io, lambda state: "backfill_unfound" in state)
+        alive = [whole.pid(), target.pid()]
+        bed.cluster.check_daemons()
+        primary.stop()
+        wait_for_state(bed, io, lambda state: "backfill" not in state and "active" in state)
+        check_equal(group_of(bed, io)["acting_primary"], int(whole.ident), "the primary meanwhile")
+        for each, data in contents.items():
+            check_written(io, each, data)
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        find_damage(bed)
+        repair(bed, io)
+        deep_scrub(bed.cluster)
+        for each, data in contents.items():
+            check_written(io, each, data)
+        check_equal([whole.pid(), target.pid()], alive, "processes of the others")
+        io.close()
+        for osd in (primary, target):
+            osd.stop()
+            tool(bed, osd, "--op", "repair")
+            tool(bed, osd, "--op", "fsck-deep")
+            check(set(contents) <= set(listed(bed, osd, pgid)), f"objects are missing on {osd.name}")
+            bed.cluster.restart_killed(osd)
+            bed.cluster.recovered()
+    return f"{len(contents)} objects"
+
+
+def wait_for_state(bed: Bed, io: rados.Ioctx, condition: Callable[[str], bool]) -> None:
+    wait_until("the placement group's state to be what it should be",
+               lambda: condition(str(group_of(bed, io)["state"])), REPAIR_SECONDS,
+               explain=lambda: [str(group_of(bed, io)["state"])])
 
 
 def repair_by_tool(bed: Bed, osd: Daemon) -> None:

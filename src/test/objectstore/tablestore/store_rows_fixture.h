@@ -91,6 +91,18 @@ class StoreRowsFixture : public StoreFixture {
     damage([&](tablestore::Engine& engine) { value = row(engine, family, key); });
     return value;
   }
+  std::string first_key(tablestore::Family family,
+                        const std::pair<std::string, std::string>& range)
+  {
+    std::string key;
+    damage([&](tablestore::Engine& engine) {
+      auto it = engine.iterate(family, range.first, range.second);
+      it->seek(range.first);
+      ASSERT_TRUE(it->valid());
+      key = it->key();
+    });
+    return key;
+  }
   bool has_row(tablestore::Family family, const std::string& key)
   {
     bool found = false;

@@ -326,17 +326,6 @@ TEST_F(StoreDamagedObject, OfTheMetaCollectionIsReplacedByAWriteFromItsStart)
 
 class StoreDamagedPart : public StoreDamagedObject {
  protected:
-  std::string first_key(Family family, const std::pair<std::string, std::string>& range)
-  {
-    std::string key;
-    damage([&](Engine& engine) {
-      auto it = engine.iterate(family, range.first, range.second);
-      it->seek(range.first);
-      ASSERT_TRUE(it->valid());
-      key = it->key();
-    });
-    return key;
-  }
   void damage_first(Family family, const std::pair<std::string, std::string>& range)
   {
     expect_clean = false;

@@ -382,17 +382,6 @@ class StoreNewerRows : public StoreRowsFixture {
     ENCODE_FINISH(bl);
     return bl.to_str();
   }
-  std::string first_key(Family family, const std::pair<std::string, std::string>& range)
-  {
-    std::string key;
-    damage([&](Engine& engine) {
-      auto it = engine.iterate(family, range.first, range.second);
-      it->seek(range.first);
-      ASSERT_TRUE(it->valid());
-      key = it->key();
-    });
-    return key;
-  }
   /// No check goes on, and no repair changes anything.
   void expect_refused(Family family, const std::string& key, const std::string& value)
   {

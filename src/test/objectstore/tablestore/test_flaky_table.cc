@@ -11,10 +11,9 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
-#include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/home/osd_surroundings.h"
 #include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
 #include "test/tablestore/engine/flaky_table.h"
 
 using namespace tablestore;
@@ -23,29 +22,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class FlakyTableSurroundings : public OsdSurroundings {
+class FlakyTableSurroundings : public WrappedSurroundings<FlakyTable> {
  public:
-  explicit FlakyTableSurroundings(const std::string& dir)
-    : OsdSurroundings(g_ceph_context, dir), directory(dir) {}
-  Result<std::shared_ptr<Disk>> open_disk() override
-  {
-    auto opened = open_file_disk(directory, {});
-    if (!opened.ok())
-      return opened.status();
-    table = std::make_shared<FlakyTable>(std::shared_ptr<Disk>(opened.take()));
-    return std::shared_ptr<Disk>(table);
-  }
+  using WrappedSurroundings::WrappedSurroundings;
   void adjust(EngineOptions& options) override
   {
     OsdSurroundings::adjust(options);
     options.memtable_bytes = MiB;
     options.end_patience_ms = 1000;
   }
-
-  std::shared_ptr<FlakyTable> table;   ///< of the last disk
-
- private:
-  const std::string directory;
 };
 
 }  // namespace
@@ -64,7 +49,7 @@ class StoreFlakyTable : public DamageFixture {
     around = std::make_shared<FlakyTableSurroundings>(dir);
     return std::make_unique<TableStore>(g_ceph_context, dir, around);
   }
-  FlakyTable& table() { return *around->table; }
+  FlakyTable& table() { return around->disk(); }
   static ghobject_t oid(unsigned i) { return object("object" + std::to_string(i)); }
   static std::string text(unsigned i)
   {

@@ -8,12 +8,11 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
-#include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/engine/table/engine_rows.h"
-#include "os/tablestore/home/osd_surroundings.h"
 #include "rocksdb/file_system.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
 #include "test/objectstore/tablestore/store_rows_fixture.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
 
 using namespace tablestore;
 using namespace tablestore_test;
@@ -123,23 +122,6 @@ class DiskWithErrors : public FlakyDisk {
   const std::shared_ptr<MomentaryErrors> errors;
 };
 
-class SurroundingsWithErrors : public OsdSurroundings {
- public:
-  SurroundingsWithErrors(const std::string& dir, std::shared_ptr<MomentaryErrors> errors)
-    : OsdSurroundings(g_ceph_context, dir), directory(dir), errors(std::move(errors)) {}
-  Result<std::shared_ptr<Disk>> open_disk() override
-  {
-    auto opened = open_file_disk(directory, {});
-    if (!opened.ok())
-      return opened.status();
-    return std::shared_ptr<Disk>(std::make_shared<DiskWithErrors>(opened.take(), errors));
-  }
-
- private:
-  const std::string directory;
-  const std::shared_ptr<MomentaryErrors> errors;
-};
-
 }  // namespace
 
 class StoreMomentaryErrors : public StoreRowsFixture {
@@ -174,8 +156,8 @@ class StoreMomentaryErrors : public StoreRowsFixture {
   }
   std::unique_ptr<ObjectStore> new_store() override
   {
-    return std::make_unique<TableStore>(g_ceph_context, dir,
-                                        std::make_shared<SurroundingsWithErrors>(dir, errors));
+    return std::make_unique<TableStore>(
+      g_ceph_context, dir, std::make_shared<WrappedSurroundings<DiskWithErrors>>(dir, errors));
   }
   static ghobject_t oid(unsigned i) { return object("object" + std::to_string(i)); }
   void expect_whole()

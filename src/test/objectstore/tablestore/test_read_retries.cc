@@ -2,33 +2,13 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // Reads that fail are repeated before they are an error.
 #include "global/global_context.h"
-#include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/TableStore.h"
-#include "os/tablestore/home/osd_surroundings.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
 #include "test/tablestore/engine/flaky_table.h"
 
 using namespace tablestore_test;
-
-namespace {
-
-class FlakySurroundings : public tablestore::OsdSurroundings {
- public:
-  using OsdSurroundings::OsdSurroundings;
-  tablestore::Result<std::shared_ptr<tablestore::Disk>> open_disk() override
-  {
-    auto opened = tablestore::open_file_disk(directory, {});
-    if (!opened.ok())
-      return opened.status();
-    disk = std::make_shared<FlakyDisk>(opened.take());
-    return std::shared_ptr<tablestore::Disk>(disk);
-  }
-  std::string directory;
-  std::shared_ptr<FlakyDisk> disk;   ///< the last one
-};
-
-}  // namespace
 
 class StoreReadRetries : public DamageFixture {
  protected:
@@ -36,8 +16,7 @@ class StoreReadRetries : public DamageFixture {
 
   std::unique_ptr<ObjectStore> new_store() override
   {
-    around = std::make_shared<FlakySurroundings>(g_ceph_context, dir);
-    around->directory = dir;
+    around = std::make_shared<WrappedSurroundings<FlakyDisk>>(dir);
     return std::make_unique<TableStore>(g_ceph_context, dir, around);
   }
   void SetUp() override
@@ -47,7 +26,7 @@ class StoreReadRetries : public DamageFixture {
     write(ch, victim, 0, content(1, size));
     remount({&ch});
   }
-  FlakyDisk& disk() { return *around->disk; }
+  FlakyDisk& disk() { return around->disk(); }
   /// The next reads of byte `offset` of the object.
   void spoil(uint64_t offset, Fault fault, unsigned times)
   {
@@ -56,7 +35,7 @@ class StoreReadRetries : public DamageFixture {
     disk().take_reads();
   }
 
-  std::shared_ptr<FlakySurroundings> around;
+  std::shared_ptr<WrappedSurroundings<FlakyDisk>> around;
 };
 
 TEST_F(StoreReadRetries, AReadThatSucceedsWhenItIsRepeatedIsNoError)
@@ -187,36 +166,14 @@ TEST_F(StoreReadRetries, AChangeThatNeedsWhatCannotBeReadForAnotherReasonFailsAs
 }
 
 // Reads of rows: the same option, the same count.
-class FlakyTableSurroundings : public tablestore::OsdSurroundings {
- public:
-  using OsdSurroundings::OsdSurroundings;
-  tablestore::Result<std::shared_ptr<tablestore::Disk>> open_disk() override
-  {
-    auto opened = tablestore::open_file_disk(directory, {});
-    if (!opened.ok())
-      return opened.status();
-    disk = std::make_shared<Disks>(opened.take());
-    return std::shared_ptr<tablestore::Disk>(disk, &disk->flaky);
-  }
-  struct Disks {
-    explicit Disks(std::unique_ptr<tablestore::Disk> opened)
-      : below(std::move(opened)), flaky(*below) {}
-    const std::unique_ptr<tablestore::Disk> below;
-    tablestore::FlakyTable flaky;
-  };
-  std::string directory;
-  std::shared_ptr<Disks> disk;   ///< the last one
-};
-
 class StoreRowRetries : public DamageFixture {
  protected:
   std::unique_ptr<ObjectStore> new_store() override
   {
-    around = std::make_shared<FlakyTableSurroundings>(g_ceph_context, dir);
-    around->directory = dir;
+    around = std::make_shared<WrappedSurroundings<tablestore::FlakyTable>>(dir);
     return std::make_unique<TableStore>(g_ceph_context, dir, around);
   }
-  std::shared_ptr<FlakyTableSurroundings> around;
+  std::shared_ptr<WrappedSurroundings<tablestore::FlakyTable>> around;
 };
 
 TEST_F(StoreRowRetries, AreCountedAndToldAsThoseOfData)
@@ -227,10 +184,10 @@ TEST_F(StoreRowRetries, AreCountedAndToldAsThoseOfData)
   const std::string name = "TABLESTORE_SPURIOUS_READ_ERRORS";
   EXPECT_EQ(0u, counter("reads_with_retries"));
   EXPECT_EQ(0u, alerts().count(name));
-  around->disk->flaky.fail_reads(1);
+  around->disk().fail_reads(1);
   struct stat st;
   EXPECT_EQ(0, store->stat(ch, victim, &st));
-  ASSERT_EQ(0, around->disk->flaky.left()) << "no row was read";
+  ASSERT_EQ(0, around->disk().left()) << "no row was read";
   EXPECT_EQ(1u, counter("reads_with_retries"));
   const auto told = alerts();
   ASSERT_EQ(1u, told.count(name));
@@ -244,7 +201,7 @@ TEST_F(StoreRowRetries, TheOptionIsFollowed)
   remount({&ch});
   set("tablestore_retry_disk_reads", "0");
   store->flush_cache(nullptr);
-  around->disk->flaky.fail_reads(1);
+  around->disk().fail_reads(1);
   struct stat st;
   EXPECT_EQ(-EIO, store->stat(ch, victim, &st));
   EXPECT_EQ(0u, counter("reads_with_retries"));

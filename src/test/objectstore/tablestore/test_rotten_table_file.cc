@@ -12,14 +12,13 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
-#include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/home/osd_surroundings.h"
 #include "os/tablestore/mounted_store.h"
 #include "os/tablestore/rows/keys.h"
 #include "rocksdb/file_system.h"
 #include "test/objectstore/tablestore/child_program.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
 #include "test/objectstore/tablestore/store_fixture.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
 
 using namespace tablestore;
 using namespace tablestore_test;
@@ -776,29 +775,13 @@ class MortalDisk : public FlakyDisk {
   const std::shared_ptr<MortalFs> fs;
 };
 
-class MortalSurroundings : public OsdSurroundings {
- public:
-  MortalSurroundings(const std::string& dir, int files)
-    : OsdSurroundings(g_ceph_context, dir), directory(dir), files(files) {}
-  Result<std::shared_ptr<Disk>> open_disk() override
-  {
-    auto disk = open_file_disk(directory, {});
-    if (!disk.ok())
-      return disk.status();
-    return std::shared_ptr<Disk>(std::make_shared<MortalDisk>(disk.take(), files));
-  }
-
- private:
-  const std::string directory;
-  const int files;
-};
-
 constexpr const char* files_variable = "TABLESTORE_TEST_FILES";
 
 int repair_and_die(const std::string& dir, int)
 {
   const int files = std::stoi(::getenv(files_variable));
-  TableStore store(g_ceph_context, dir, std::make_shared<MortalSurroundings>(dir, files));
+  TableStore store(g_ceph_context, dir,
+                   std::make_shared<WrappedSurroundings<MortalDisk>>(dir, files));
   return store.repair(false) < 0;
 }
 

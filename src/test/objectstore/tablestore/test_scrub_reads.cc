@@ -6,11 +6,10 @@
 #include "global/global_context.h"
 #include "include/rados.h"
 #include "os/tablestore/TableStore.h"
-#include "os/tablestore/engine/io/file_disk.h"
-#include "os/tablestore/home/osd_surroundings.h"
 #include "rocksdb/file_system.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
 
 using namespace tablestore_test;
 
@@ -146,31 +145,15 @@ class CountingDisk : public FlakyDisk {
   std::atomic<unsigned>& opened;
 };
 
-class CountingSurroundings : public tablestore::OsdSurroundings {
- public:
-  CountingSurroundings(const std::string& dir, std::atomic<unsigned>& opened)
-    : OsdSurroundings(g_ceph_context, dir), directory(dir), opened(opened) {}
-  tablestore::Result<std::shared_ptr<tablestore::Disk>> open_disk() override
-  {
-    auto disk = tablestore::open_file_disk(directory, {});
-    if (!disk.ok())
-      return disk.status();
-    return std::shared_ptr<tablestore::Disk>(std::make_shared<CountingDisk>(disk.take(), opened));
-  }
-
- private:
-  const std::string directory;
-  std::atomic<unsigned>& opened;
-};
-
 }  // namespace
 
 class StoreScrubOpens : public StoreScrubReads {
  protected:
   std::unique_ptr<ObjectStore> new_store() override
   {
-    return std::make_unique<TableStore>(g_ceph_context, dir,
-                                        std::make_shared<CountingSurroundings>(dir, opened));
+    return std::make_unique<TableStore>(
+      g_ceph_context, dir,
+      std::make_shared<WrappedSurroundings<CountingDisk>>(dir, std::ref(opened)));
   }
   std::atomic<unsigned> opened{0};
 };

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/block_memory.h"
@@ -30,6 +32,25 @@ inline std::shared_ptr<BlockMemory> make_data(uint64_t blocks, uint64_t seed) {
   }
   return memory;
 }
+
+// Waits for itself alone: the markers of drain() are groups of their own, which vouch for what was
+// before them.
+class AwaitedTxn : public Txn {
+ public:
+  void durable() noexcept override { durable_ = true; }
+  void applied() noexcept override { applied_ = true; }
+  bool is_durable() const { return durable_; }
+  void wait_durable() const {
+    while (!durable_) std::this_thread::yield();
+  }
+  void wait_applied() const {
+    while (!applied_) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool> durable_ = false;
+  std::atomic<bool> applied_ = false;
+};
 
 class EngineFixture : public testing::Test {
  protected:

@@ -187,34 +187,24 @@ TEST_F(CommitHereTest, NobodyDoesWhereTheTableIsFarBehind) {
     void applied() noexcept override { released.wait(false); }
     std::atomic<bool> released = false;
   };
-  class DurableTxn : public Txn {
-   public:
-    void durable() noexcept override { is_durable = true; }
-    void wait() const {
-      while (!is_durable) std::this_thread::yield();
-    }
-
-   private:
-    std::atomic<bool> is_durable = false;
-  };
   auto stuck = std::make_shared<StuckTxn>();
   engine->submit(stuck);
   bool lent = false;  // before the table is far behind
   for (int i = 0; i < 20000 && !lent; ++i) {
-    auto txn = std::make_shared<DurableTxn>();
+    auto txn = std::make_shared<AwaitedTxn>();
     txn->put(Family::object, "k", "v");
     lent = engine->submit_here(txn);
     if (lent)
       engine->commit_here();
     else
-      txn->wait();
+      txn->wait_durable();
   }
   EXPECT_TRUE(lent);
   for (int i = 0; i < 4; ++i) {  // the applier takes up to 16 MiB of them
-    auto txn = std::make_shared<DurableTxn>();
+    auto txn = std::make_shared<AwaitedTxn>();
     txn->put(Family::data, "k", std::string(4500 << 10, 'v'));
     engine->submit(txn);
-    txn->wait();
+    txn->wait_durable();
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the lane has come to rest
   lent = engine->submit_here(row("k"));

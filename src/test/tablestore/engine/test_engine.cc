@@ -528,18 +528,6 @@ void poke(const std::string& directory, const Extent& e, const void* bytes, size
   }
 }
 
-// Waits for itself, without the markers of drain(), whose groups would vouch for what was before.
-class AwaitedTxn : public Txn {
- public:
-  void applied() noexcept override { applied_ = true; }
-  void wait() const {
-    while (!applied_) std::this_thread::yield();
-  }
-
- private:
-  std::atomic<bool> applied_ = false;
-};
-
 TEST_F(EngineTest, DataThatALaterGroupVouchesForIsNotJudgedAgain) {
   format();
   open();
@@ -547,11 +535,11 @@ TEST_F(EngineTest, DataThatALaterGroupVouchesForIsNotJudgedAgain) {
   first->put(Family::object, "a", "1");
   const Written w = write(*first, 1, 2);
   engine->submit(first);
-  first->wait();
+  first->wait_applied();
   auto second = std::make_shared<AwaitedTxn>();
   second->put(Family::object, "b", "2");
   engine->submit(second);
-  second->wait();
+  second->wait_applied();
   engine.reset();
   // As if the slot had been freed and written anew since: recovery must not take that for a torn
   // group.
@@ -572,7 +560,7 @@ TEST_F(EngineTest, AnUnfinishedLastGroupIsCutOffForGood) {
   last->put(Family::object, "a", "2");
   const Written w = write(*last, 1, 9);
   engine->submit(last);
-  last->wait();
+  last->wait_applied();
   engine.reset();
   // As if the data had not reached the disk before the power went.
   poke(directory, w.extents.at(0), "torn", 4);

@@ -14,24 +14,12 @@
 namespace tablestore {
 namespace {
 
-class AwaitedTxn : public Txn {
- public:
-  void applied() noexcept override {
-    applied_ = true;
-    applied_.notify_all();
-  }
-  void wait() const { applied_.wait(false); }
-
- private:
-  std::atomic<bool> applied_ = false;
-};
-
 class FormatExample : public EngineFixture {
  protected:
   // Each in a group of its own.
   void commit_alone(const std::shared_ptr<AwaitedTxn>& txn) {
     engine->submit(txn);
-    txn->wait();
+    txn->wait_applied();
   }
 
   // Bytes of a file of the store, as pairs of digits with a space between.

@@ -13,13 +13,6 @@ using namespace std::chrono_literals;
 
 class VouchingTest : public EngineFixture {
  protected:
-  // Durable, and nothing else: the markers of drain() are groups of their own.
-  class AwaitedTxn : public Txn {
-   public:
-    void durable() noexcept override { is_durable = true; }
-    std::atomic<bool> is_durable = false;
-  };
-
   uint64_t statistic(const std::string& wanted) {
     for (const auto& [name, value] : engine->statistics())
       if (name == wanted) return value;
@@ -41,7 +34,7 @@ class VouchingTest : public EngineFixture {
       written = write(*last, 1, uint64_t(i));
       engine->submit(last);
     }
-    while (!last->is_durable) {
+    while (!last->is_durable()) {
       if (threads) threads->step("commit");
       std::this_thread::yield();
     }
