@@ -29,6 +29,36 @@ void make_readable(Inode* inode, const PendingOp& op) {
     it->second.unreadable = false;
 }
 
+// Of one operation, what lies in blocks [begin, end).
+PendingOp part_of(const PendingOp& op, uint64_t begin, uint64_t end) {
+  PendingOp part = op;
+  part.offset = begin * block_bytes;
+  part.length = (end - begin) * block_bytes;
+  if (op.kind == PendingOp::Kind::write) {
+    const auto first = op.pages.begin() + ptrdiff_t(begin - op.offset / block_bytes);
+    part.pages.assign(first, first + ptrdiff_t(end - begin));
+  }
+  return part;
+}
+
+// What failed before `durable` was submitted, and was to change the same blocks, is over.
+void forget_failed(std::vector<PendingOp>* earlier, const PendingOp& durable) {
+  const uint64_t first = durable.offset / block_bytes;
+  const uint64_t end = (durable.offset + durable.length) / block_bytes;
+  std::vector<PendingOp> left;
+  for (PendingOp& op : *earlier) {
+    const uint64_t op_first = op.offset / block_bytes;
+    const uint64_t op_end = (op.offset + op.length) / block_bytes;
+    if (!op.failed || op_end <= first || end <= op_first) {
+      left.push_back(std::move(op));
+      continue;
+    }
+    if (op_first < first) left.push_back(part_of(op, op_first, first));
+    if (end < op_end) left.push_back(part_of(op, end, op_end));
+  }
+  *earlier = std::move(left);
+}
+
 // Of what was dropped there is nothing but the length.
 void sync_buffered(Inode* inode) {
   const uint64_t before = inode->durable.size;
@@ -310,10 +340,12 @@ void DiskImage::flush(InodeId id) {
     Inode& inode = changed(other);
     std::vector<PendingOp> left;
     for (PendingOp& op : inode.pending) {
-      if (covers(id, other, inode, op))
-        inode.settle(op, remembers_previous_);
-      else
+      if (!covers(id, other, inode, op)) {
         left.push_back(std::move(op));
+        continue;
+      }
+      inode.settle(op, remembers_previous_);
+      if (op.kind != PendingOp::Kind::allocate) forget_failed(&left, op);
     }
     inode.pending = std::move(left);
   }

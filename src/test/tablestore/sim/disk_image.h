@@ -48,7 +48,8 @@
 // kill -9 of the process is not a crash of the disk: what was complete stays visible, and not
 // durable; what was submitted happens, or not, or as far as the kernel had been asked for it.
 //
-// A write that fails leaves any of its sectors. A flush that fails leaves everything as it was, or
+// A write that fails leaves any of its sectors, but not in a block in which a later one is durable:
+// it is over when it has failed. A flush that fails leaves everything as it was, or
 // drops what it covered (drop_flush): reads give what lay there before, and later flushes succeed
 // without it. Nobody may rely on a later one: the engine ends. [An error of the device's cache, or
 // of the page cache, is told once; then what could not be written counts as clean.]

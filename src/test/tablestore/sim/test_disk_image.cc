@@ -159,6 +159,25 @@ TEST_F(DiskImageTest, AFailedWriteLeavesAnyOfItsSectorsToAKilledProcess) {
   EXPECT_GT(left.size(), 10u);
 }
 
+// Writes of one block happen in the order of submission: one that failed is over.
+TEST_F(DiskImageTest, WhatFailedNeverHappensAfterWhatIsDurable) {
+  const auto id = image.lookup("a");
+  for (const bool in_place : {true, false}) {
+    if (!in_place) image.remap_every_write();
+    image.fail(id, image.submit(id, {.kind = PendingOp::Kind::zeroes, .length = 16384}));
+    write("a", 1, 'x');
+    image.flush(id);
+    for (int i = 0; i < 50; ++i)
+      for (const Fate fate : {Fate::keep, Fate::torn, Fate::scrambled}) {
+        DiskImage each = image;
+        each.crash(fate, random);
+        ASSERT_EQ(char(each.inode(id).current.page(1)[0]), 'x') << fate_name(fate);
+      }
+    EXPECT_FALSE(image.inode(id).pending.empty()) << "the rest of it may still have happened";
+    image.crash(Fate::drop, random);
+  }
+}
+
 TEST_F(DiskImageTest, UnflushedSectorsAreKeptDroppedOrOverwrittenEachByItself) {
   bool kept = false, dropped = false, other = false, mixed = false;
   for (int i = 0; i < 200; ++i) {

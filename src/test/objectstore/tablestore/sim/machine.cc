@@ -294,7 +294,11 @@ int Machine::queue(TransactionMaker& maker, const coll_t& through)
       known.changed.insert(oid);
     record->doubtful.insert(maker.absent.begin(), maker.absent.end());
   }
-  doubts_in_last = !record->doubtful.empty();
+  last_doubtful = record->doubtful;
+  last_removed.clear();
+  for (const auto& [cid, bits] : record->change.collections)
+    if (!bits)
+      last_removed.emplace(cid, latest_state.collections.at(cid));
   Handle handle = handle_of(through);
   being_queued = record;
   try {

@@ -117,8 +117,10 @@ class Machine {
   Damage damage(const State& state);
   /// The disk is damaged, or something was changed while it was, or reads failed.
   bool may_be_hit() const;
-  /// Damage::doubtful, by what is queued and by what was to be queued last.
-  bool has_doubts() const { return !known.doubtful.empty() || doubts_in_last; }
+  /// The transaction that was to be queued last removes a collection in which there may be more
+  /// than the state has: what was asked of an object that nobody could read, or, where rows
+  /// cannot be read now, one whose removal is among them. An OSD lists before it removes.
+  bool may_find_more_in_removed();
   /// Nothing of what is there is hit, nor has been.
   bool is_whole();
   /// From now on reads may fail, or not any more: what is changed meanwhile may be lost.
@@ -190,7 +192,8 @@ class Machine {
   bool full = false;
   State floor_state;
   std::set<ghobject_t> floor_doubtful;
-  bool doubts_in_last = false;
+  std::map<coll_t, unsigned> last_removed;   ///< bits, by the transaction that was to be queued last
+  std::set<ghobject_t> last_doubtful;        ///< by that one
   uint64_t floor_at;
   State latest_state;   ///< after all that was submitted, in the order of submission
   std::vector<RecordRef> submitted;

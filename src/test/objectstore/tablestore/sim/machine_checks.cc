@@ -57,6 +57,22 @@ std::set<ghobject_t> Machine::doubtful_at(uint64_t lsn) const
   return found;
 }
 
+bool Machine::may_find_more_in_removed()
+{
+  if (last_removed.empty())
+    return false;
+  if (failing_reads || sim_disk->refused().reads > 0 ||
+      !damaged_table_files(sim_disk->image()).empty())
+    return true;
+  return std::any_of(last_removed.begin(), last_removed.end(), [this](const auto& removed) {
+    const auto in_it = [&removed](const ghobject_t& oid) {
+      return belongs(oid, removed.first, removed.second);
+    };
+    return std::any_of(known.doubtful.begin(), known.doubtful.end(), in_it) ||
+        std::any_of(last_doubtful.begin(), last_doubtful.end(), in_it);
+  });
+}
+
 void Machine::check_order() const
 {
   // In the order of submission; UINT64_MAX: one that is in no group yet.

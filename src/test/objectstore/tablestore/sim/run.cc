@@ -68,7 +68,7 @@ void Run::expect_excuse(const std::string& what)
     // A placement group's log, or the store's own account, that no other OSD has.
     says("Input/output error") && machine->died_of_own_state(),
     // An OSD lists what is in a collection before it removes it; this may be one of those objects.
-    (says("Directory not empty") || says(": -39")) && machine->has_doubts(),
+    (says("Directory not empty") || says(": -39")) && machine->may_find_more_in_removed(),
     // A transaction that fails ends an OSD anyway.
     says("cannot be taken back") && machine->disk().refused().reads > 0,
   };
