@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import rados
 
@@ -249,7 +250,7 @@ def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
     """What it lacks in its list would be taken for removed. Another OSD that has all goes on with
     the backfill while this one is stopped, and mends it afterwards."""
     name = "object_7"
-    with bed.pool(groups=1, size=3) as pool:
+    with short_logs(bed), bed.pool(groups=1, size=3) as pool:
         io = bed.cluster.client.open_pool(pool)
         contents = {f"object_{number}": write(io, f"object_{number}", 20_000)
                     for number in range(60)}
@@ -282,6 +283,12 @@ def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
             check_written(io, each, data)
         check_equal([whole.pid(), target.pid()], alive, "processes of the others")
         io.close()
+        primary.stop()
+        repair_by_tool(bed, primary)
+        bed.cluster.restart_killed(primary)
+        bed.cluster.recovered()
+        primary.ask("tablestore settle lost objects")
+        wait_for_lost_objects(bed, False)
         for osd in (primary, target):
             osd.stop()
             tool(bed, osd, "--op", "repair")
@@ -290,6 +297,20 @@ def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
             bed.cluster.restart_killed(osd)
             bed.cluster.recovered()
     return f"{len(contents)} objects"
+
+
+@contextmanager
+def short_logs(bed: Bed) -> Iterator[None]:
+    """Whoever lacks more than a few changes is backfilled: their logs do not go back that far."""
+    options = {"osd_min_pg_log_entries": "5", "osd_max_pg_log_entries": "10",
+               "osd_pg_log_trim_min": "1"}
+    for name, value in options.items():
+        bed.cluster.client.mon("config set", who="osd", name=name, value=value)
+    try:
+        yield
+    finally:
+        for name in options:
+            bed.cluster.client.mon("config rm", who="osd", name=name)
 
 
 def wait_for_state(bed: Bed, io: rados.Ioctx, condition: Callable[[str], bool]) -> None:
