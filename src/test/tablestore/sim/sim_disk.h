@@ -74,7 +74,8 @@ class SimDisk : public Disk {
   uint64_t short_reads() const { return short_reads_; }
   // Next to nothing is left; also from within watch().
   bool is_full() const;
-  // What no user of a disk may do (concurrent requests for one block); empty: none has.
+  // What no user of a disk may do (concurrent requests for one block; removing the MANIFEST that
+  // CURRENT names); empty: none has.
   const std::string& misuse() const { return misuse_; }
   // Blocks that do not hold what was written to them, by inode and block.
   using Damage = std::set<std::pair<DiskImage::InodeId, uint32_t>>;

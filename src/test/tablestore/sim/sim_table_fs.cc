@@ -103,6 +103,7 @@ class SimTableFs : public rocksdb::FileSystem {
     if (auto s = to_io(disk_.call(path), "removal fails"); !s.ok()) return s;
     if (!disk_.image_.lookup(ours(path))) return IOStatus::NotFound(path);
     disk_.io("table remove");
+    if (is_current_manifest(path)) disk_.misuse_ = path + " is removed, and CURRENT names it";
     disk_.image_.remove(ours(path));
     return IOStatus::OK();
   }
@@ -178,6 +179,15 @@ class SimTableFs : public rocksdb::FileSystem {
   }
 
  private:
+  // With disk_.mutex_ held.
+  bool is_current_manifest(const std::string& path) const {
+    const DiskImage::InodeId current = disk_.image_.lookup("table/CURRENT");
+    if (!current || disk_.image_.inode(current).current.size == 0) return false;
+    const FileView& view = disk_.image_.inode(current).current;
+    std::string named(reinterpret_cast<const char*>(view.page(0)), view.size);
+    while (named.ends_with('\n')) named.pop_back();
+    return ours(path) == "table/" + named;
+  }
   // Errors name their file, as those of the system calls do.
   static IOStatus error(const std::string& what, const std::string& path) {
     return IOStatus::IOError(what + ": " + path, std::strerror(EIO));
