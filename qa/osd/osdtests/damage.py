@@ -15,7 +15,7 @@ from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_bytes, check_equal, test
-from .decay import HEALTH_SECONDS, health_codes, place_in_table
+from .decay import health_codes, make_whole, place_in_table, wait_for_lost_objects
 from .tools import fresh, listed, tool
 
 REPAIR_SECONDS = 120
@@ -283,17 +283,13 @@ def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
             check_written(io, each, data)
         check_equal([whole.pid(), target.pid()], alive, "processes of the others")
         io.close()
-        primary.stop()
-        repair_by_tool(bed, primary)
-        bed.cluster.restart_killed(primary)
-        bed.cluster.recovered()
-        primary.ask("tablestore settle lost objects")
-        wait_for_lost_objects(bed, False)
+        make_whole(bed, primary)
         for osd in (primary, target):
             osd.stop()
             tool(bed, osd, "--op", "repair")
             tool(bed, osd, "--op", "fsck-deep")
-            check(set(contents) <= set(listed(bed, osd, pgid)), f"objects are missing on {osd.name}")
+            missing = set(contents) - set(listed(bed, osd, pgid))
+            check(not missing, f"{osd.name} lacks {sorted(missing)}")
             bed.cluster.restart_killed(osd)
             bed.cluster.recovered()
     return f"{len(contents)} objects"
@@ -337,12 +333,6 @@ def is_read(io: rados.Ioctx, name: str, data: bytes) -> bool:
     except rados.Error as error:
         check_equal(abs(error.errno or 0), errno.EIO, f"errno of a read of {name}")
         return False
-
-
-def wait_for_lost_objects(bed: Bed, there: bool) -> None:
-    wait_until(f"the health report to {'' if there else 'not '}tell of lost objects",
-               lambda: ("TABLESTORE_OBJECTS_LOST" in health_codes(bed)) == there, HEALTH_SECONDS,
-               explain=lambda: sorted(health_codes(bed)))
 
 
 def check_refused(bed: Bed, pool: str, *arguments: object) -> None:

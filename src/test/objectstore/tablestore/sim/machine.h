@@ -192,8 +192,8 @@ class Machine {
   bool full = false;
   State floor_state;
   std::set<ghobject_t> floor_doubtful;
-  std::map<coll_t, unsigned> last_removed;   ///< bits, by the transaction that was to be queued last
-  std::set<ghobject_t> last_doubtful;        ///< by that one
+  std::map<coll_t, unsigned> last_removed;   ///< bits, by what was to be queued last
+  std::set<ghobject_t> last_doubtful;        ///< by the same
   uint64_t floor_at;
   State latest_state;   ///< after all that was submitted, in the order of submission
   std::vector<RecordRef> submitted;
