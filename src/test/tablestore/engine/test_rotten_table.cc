@@ -291,9 +291,10 @@ TEST_F(RottenTableTest, AFileThatCannotBeMovedTakesNothingWithIt) {
   }
   ASSERT_NO_FATAL_FAILURE(close_and_open());
   engine.reset();
+  const std::string wanted = value(unsigned(Family::omap), "the only row ");
   for (const auto& path : files()) {
     rotten = path;
-    if (read_file().find(value(unsigned(Family::omap), "the only row ")) != std::string::npos) break;
+    if (read_file().find(wanted) != std::string::npos) break;
   }
   flip(std::filesystem::file_size(rotten) - 2);
   ASSERT_NO_FATAL_FAILURE(open());
