@@ -39,13 +39,13 @@ suite_sim() {
   build_sim tablestore_damage
   run_gtest sim /unit/plain/tablestore_sim_test "$@"
   [ $# = 0 ] || return 0
-  sim_part random --seeds 600
+  sim_part random --seeds 400
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
   sim_part exhaustive --exhaustive --transactions 2
   run_sim_part /unit/plain/tablestore_damage files --seeds 400
   suite_fresh
   has_store_sim sim || return 0
-  store_sim_part random --seeds 500
+  store_sim_part random --seeds 350
   store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
   store_sim_part twice --seeds 50 --seed 200000 --twice
   # A mount that fails after the engine has opened, then a crash.
