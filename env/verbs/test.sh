@@ -134,10 +134,16 @@ suite_store() {
   local arguments=("$@") may_be_empty=$#   # what a filter names may be in one program only
   [ $# -gt 0 ] || { lint_part unused; leave_out_bluestore; }
   run_gtest store ceph_test_objectstore "${arguments[@]}"
-  if [ -e "$BUILD/bin/ceph_test_tablestore" ]; then
-    run_gtest store-own ceph_test_tablestore "$@"
+  [ -e "$BUILD/bin/ceph_test_tablestore" ] || return 0
+  if [ $# = 0 ]; then
+    say "[store-own] $hangs_at_times hangs one time in forty: skipped (tablestore-reliability.rst)"
+    skipped=$((skipped + 1))
+    set -- "--gtest_filter=-$hangs_at_times"
   fi
+  run_gtest store-own ceph_test_tablestore "$@"
 }
+# A defect that is not mended: RocksDB's recovery from a full disk waits for ever. By name it is run.
+hangs_at_times=StoreFlakyTable.ThatIsFullKeepsNobodyWaitingWhoRemovesWhatCannotBeRead
 
 # Sets `arguments` to the contract tests that say something of tablestore. Those that return at once
 # for all but BlueStore count as skipped, where gtest would count them as passed.
