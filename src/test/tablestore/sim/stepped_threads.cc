@@ -303,8 +303,6 @@ void SteppedThreads::adjust_table(rocksdb::DBOptions* db, rocksdb::ColumnFamilyO
   db->skip_checking_sst_file_sizes_on_db_open = true;
   db->stats_dump_period_sec = 0;
   db->stats_persist_period_sec = 0;
-  // After an error it would try again, in a thread of its own.
-  db->max_bgerror_resume_count = 0;
   db->listeners.clear();
   db->statistics = nullptr;
   family->arena_block_size = 32 << 10;

@@ -206,6 +206,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     }
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
     all.avoid_flush_during_shutdown = true;
+    all.max_bgerror_resume_count = 0;  // as TableDamage::OnErrorRecoveryBegin()
     all.listeners.push_back(damage);
     if (f == 0) base = rocksdb::DBOptions(all);
     descriptors.emplace_back(family_name(Family(f)), rocksdb::ColumnFamilyOptions(all));

@@ -241,6 +241,11 @@ void TableDamage::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                          : rocksdb::Status(*error, rocksdb::Status::kHardError);
 }
 
+void TableDamage::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                                       bool* by_itself) {
+  *by_itself = false;
+}
+
 // `error` is why one asks.
 TableDamage::Verdict TableDamage::judge(rocksdb::DB& db, uint64_t number,
                                         const rocksdb::Status& error) {

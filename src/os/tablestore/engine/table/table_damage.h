@@ -65,6 +65,9 @@ class TableDamage : public rocksdb::EventListener {
   // A compaction that could not read its input is no reason to refuse writes; nor is anything that
   // the process lacked for a moment (is_lack()), for good.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
+  // Only Table::resume() begins anew: RocksDB's own recoveries and it would end each other's.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error,
+                            bool* by_itself) override;
 
  private:
   enum class Verdict { sound, damaged, unknown };  // unknown: it could not be looked at
