@@ -135,15 +135,8 @@ suite_store() {
   [ $# -gt 0 ] || { lint_part unused; leave_out_bluestore; }
   run_gtest store ceph_test_objectstore "${arguments[@]}"
   [ -e "$BUILD/bin/ceph_test_tablestore" ] || return 0
-  if [ $# = 0 ]; then
-    run_gtest store-own-alone ceph_test_tablestore "--gtest_filter=$hangs_after_others"
-    set -- "--gtest_filter=-$hangs_after_others"
-  fi
   run_gtest store-own ceph_test_tablestore "$@"
 }
-# A defect that is not mended: RocksDB's recovery from a full disk waits for ever at times, where
-# the process has had a full table before (tablestore-reliability.rst). Alone it has not.
-hangs_after_others=StoreFlakyTable.ThatIsFullKeepsNobodyWaitingWhoRemovesWhatCannotBeRead
 
 # Sets `arguments` to the contract tests that say something of tablestore. Those that return at once
 # for all but BlueStore count as skipped, where gtest would count them as passed.
