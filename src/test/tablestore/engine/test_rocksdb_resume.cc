@@ -1,4 +1,4 @@
-// What this store asks of RocksDB's recovery from an error of the disk (patches/20.2/0035).
+// What this store asks of RocksDB's recovery from an error of the disk (patches/20.2/0035 to 0037).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -56,19 +56,20 @@ class HeldFlushes : public rocksdb::EnvWrapper {
   std::vector<std::function<void()>> waiting_;
 };
 
-// No room for a MANIFEST.
-class FullForManifests : public rocksdb::FileSystemWrapper {
+// No room for what is named so.
+class FullFor : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
-  const char* Name() const override { return "FullForManifests"; }
+  const char* Name() const override { return "FullFor"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext* dbg) override {
-    if (is_full && path.find("/MANIFEST-") != std::string::npos)
+    const char* none_of = refused;
+    if (none_of && path.find(none_of) != std::string::npos)
       return rocksdb::IOStatus::NoSpace(path, "none");
     return FileSystemWrapper::NewWritableFile(path, options, result, dbg);
   }
-  std::atomic<bool> is_full = false;
+  std::atomic<const char*> refused = nullptr;
 };
 
 class NoRecoveryOfItsOwn : public rocksdb::EventListener {
@@ -105,6 +106,18 @@ class RocksdbResumeTest : public ::testing::Test {
     o.allow_write_stall = true;
     return db->Flush(o);
   }
+  // Of the same keys.
+  void make_two_files() {
+    for (int file = 0; file < 2; ++file) {
+      put("a");
+      put("b");
+      ASSERT_TRUE(flush(true).ok());
+    }
+  }
+  rocksdb::Status compact() {
+    const rocksdb::Slice first("a"), last("b");
+    return db->CompactRange(rocksdb::CompactRangeOptions(), &first, &last);
+  }
   template <typename Call>
   rocksdb::Status in_time(Call call) {
     auto outcome = std::async(std::launch::async, call);
@@ -116,8 +129,8 @@ class RocksdbResumeTest : public ::testing::Test {
   }
 
   TestDirectory directory;
-  std::shared_ptr<FullForManifests> files =
-      std::make_shared<FullForManifests>(rocksdb::FileSystem::Default());
+  std::shared_ptr<FullFor> files =
+      std::make_shared<FullFor>(rocksdb::FileSystem::Default());
   std::unique_ptr<rocksdb::Env> full_env = rocksdb::NewCompositeEnv(files);
   std::unique_ptr<HeldFlushes> env = std::make_unique<HeldFlushes>(full_env.get());
   std::unique_ptr<rocksdb::DB> db;
@@ -125,20 +138,15 @@ class RocksdbResumeTest : public ::testing::Test {
 
 // A flush that begins while nothing may be done is done by the recovery, with all that came later.
 TEST_F(RocksdbResumeTest, WaitsForNoFlushThatWasDropped) {
-  for (int file = 0; file < 2; ++file) {
-    put("a");
-    put("b");
-    ASSERT_TRUE(flush(true).ok());
-  }
+  make_two_files();
   env->hold();
   put("y");
   ASSERT_TRUE(flush(false).ok());
-  files->is_full = true;
-  const rocksdb::Slice first("a"), last("b");
-  EXPECT_FALSE(db->CompactRange(rocksdb::CompactRangeOptions(), &first, &last).ok());
+  files->refused = "/MANIFEST-";
+  EXPECT_FALSE(compact().ok());
   EXPECT_EQ(env->let_go(), 1u);
   std::this_thread::sleep_for(100ms);  // it begins
-  files->is_full = false;
+  files->refused = nullptr;
   // What waits for the recovery may fail once more, before the recovery itself has begun.
   const auto resumed = in_time([&] {
     const auto first_time = db->Resume();
@@ -151,6 +159,17 @@ TEST_F(RocksdbResumeTest, WaitsForNoFlushThatWasDropped) {
   uint64_t left = 1;
   EXPECT_TRUE(db->GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &left));
   EXPECT_EQ(left, 0u);
+}
+
+// A compaction that had no space stops nothing, and a flush with it neither.
+TEST_F(RocksdbResumeTest, IsNotWhatAFlushAfterACompactionNeeds) {
+  make_two_files();
+  files->refused = ".sst";
+  EXPECT_FALSE(compact().ok());
+  files->refused = nullptr;
+  put("z");
+  const auto flushed = in_time([&] { return flush(true); });
+  EXPECT_TRUE(flushed.ok()) << flushed.ToString();
 }
 
 }  // namespace

@@ -33,11 +33,10 @@ void Checkpointer::request() {
 Status Checkpointer::run_now(Patience patience) {
   std::lock_guard lock(one_at_a_time_);
   const auto start = std::chrono::steady_clock::now();
-  if (lacks_) table_.resume();
+  table_.resume();  // a flush in the background may have met a full file system
   const auto position = lane_.capture(patience);
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
   const Status flushed = table_.flush();
-  lacks_ = is_lack(flushed.code());
   if (!flushed.ok()) return flushed;
   lane_.recycle(position->position);
   ++counters_.checkpoints;

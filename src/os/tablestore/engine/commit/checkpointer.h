@@ -38,7 +38,6 @@ class Checkpointer {
   Counters& counters_;
   const Reporter& reporter_;
   std::mutex one_at_a_time_;
-  bool lacks_ = false;  // under one_at_a_time_: the last one met a full file system, or the like
   std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;
   bool requested_ = false;
