@@ -42,7 +42,6 @@ class FlakyTable : public BadSectors {
   }
   // No table file can be made any more: the file system is full.
   void set_full(bool full) { is_full_ = full; }
-  int refused() const { return refused_; }
   // Each table file takes so long to be made. How many have been.
   void slow_makes(std::chrono::milliseconds each) { make_duration_ = each; }
   int made() const { return made_; }
@@ -157,14 +156,11 @@ class FlakyTable : public BadSectors {
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
                                       rocksdb::IODebugContext* dbg) override {
-      if (path.ends_with(".sst")) std::this_thread::sleep_for(disk_.make_duration_.load());
-      if (disk_.is_full_) {
-        ++disk_.refused_;
-        return rocksdb::IOStatus::NoSpace(path, std::strerror(ENOSPC));
-      }
+      if (disk_.is_full_) return rocksdb::IOStatus::NoSpace(path, std::strerror(ENOSPC));
       if (path.ends_with(".sst") && take_one(disk_.failing_makes_))
         return rocksdb::IOStatus::IOError("While open a file for appending: " + path,
                                           std::strerror(disk_.open_error_));
+      if (path.ends_with(".sst")) std::this_thread::sleep_for(disk_.make_duration_.load());
       auto s = FileSystemWrapper::NewWritableFile(path, options, result, dbg);
       disk_.made_ += s.ok() && path.ends_with(".sst");
       return s;
@@ -177,7 +173,7 @@ class FlakyTable : public BadSectors {
   std::atomic<bool> is_full_{false};
   std::atomic<int> failing_reads_{0}, spoilt_reads_{0}, failing_opens_{0}, open_error_{0};
   std::atomic<int> failing_sequences_{0}, spoilt_sequences_{0}, failing_sequence_opens_{0};
-  std::atomic<int> failing_makes_{0}, made_{0}, refused_{0};
+  std::atomic<int> failing_makes_{0}, made_{0};
   std::atomic<std::chrono::milliseconds> make_duration_{std::chrono::milliseconds(0)};
 };
 

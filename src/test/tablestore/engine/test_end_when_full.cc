@@ -88,27 +88,6 @@ TEST_F(EndWhenFullTest, ClosingWaitsWhereItGetsOn) {
   EXPECT_EQ(durable, submitted);
 }
 
-// Whose memtables were full, so that they were to be written while there was no space. Nobody has
-// asked for anything since.
-TEST_F(EndWhenFullTest, ACheckpointBeginsAnewWhatHadFailed) {
-  engine.reset();
-  options.memtable_bytes = 1 << 20;
-  ASSERT_NO_FATAL_FAILURE(open_flaky());
-  flaky->set_full(true);
-  flaky->slow_makes(500ms);  // it fails when all is said and done
-  for (int i = 0; i < 4; ++i) {
-    auto txn = std::make_shared<Txn>();
-    txn->put(Family::object, "k" + std::to_string(i), std::string(512 << 10, 'v'));
-    commit(std::move(txn));
-    std::this_thread::sleep_for(200ms);  // of writes that make no file
-  }
-  std::this_thread::sleep_for(families * 500ms);  // of the flush, in the background
-  ASSERT_GT(flaky->refused(), 0);
-  flaky->set_full(false);
-  const Status s = in_time([&] { return engine->checkpoint(); });
-  EXPECT_TRUE(s.ok()) << s.what();
-}
-
 // The log is recycled after a flush of the table, which has to have happened.
 TEST_F(EndWhenFullTest, AFlushThatComesAfterwardsIsWaitedFor) {
   ASSERT_NO_FATAL_FAILURE(fill());

@@ -33,7 +33,7 @@ void Checkpointer::request() {
 Status Checkpointer::run_now(Patience patience) {
   std::lock_guard lock(one_at_a_time_);
   const auto start = std::chrono::steady_clock::now();
-  table_.resume();  // a flush in the background may have met a full file system
+  table_.resume();  // what has failed meanwhile, for what was lacking, begins anew
   const auto position = lane_.capture(patience);
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
   const Status flushed = table_.flush();
