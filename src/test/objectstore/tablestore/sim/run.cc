@@ -292,17 +292,18 @@ void Run::remount_or_die()
 
 void Run::remount(Step::Kind kind, Random& random)
 {
-  // What repair gives up is replaced at once, which is for heal().
-  const bool is_hit = machine->may_be_hit();
-  if (kind == Step::Kind::repair && is_hit)
-    kind = Step::Kind::fsck;
-  if (kind == Step::Kind::repair && !faulty) {
+  if (kind == Step::Kind::repair && !faulty && !machine->may_be_hit()) {
     unclean = true;
     machine->add_strays(random);
   }
   machine->umount();
   if (machine->table_is_full())
     throw Died{"umount on a full disk"};
+  // Also by a write that was lost on its way, which may have been now. What repair gives up is
+  // replaced at once, which is for heal().
+  const bool is_hit = machine->may_be_hit();
+  if (kind == Step::Kind::repair && is_hit)
+    kind = Step::Kind::fsck;
   if (kind == Step::Kind::fsck) {
     const int errors = machine->fsck();
     if (errors != 0 && !unclean && !is_hit)
