@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "os/tablestore/engine/require.h"
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "test/tablestore/sim/damage_bounds.h"
 
 namespace tablestore::sim {
@@ -227,7 +228,8 @@ State Machine::state_at(uint64_t lsn) const {
 
 uint64_t Machine::recovered_lsn() const {
   std::string row;
-  auto found = engine_->get(Family::super, std::string("\0applied", 8), &row);
+  auto found = engine_->get(Family::super, engine_rows::applied(), &row);
+  if (!found.ok()) found = engine_->get(engine_rows::of_copies, engine_rows::applied(), &row);
   if (!found.ok()) throw Unreadable{"the last transaction: " + found.status().what()};
   uint64_t lsn = 0;
   if (*found) std::memcpy(&lsn, row.data(), sizeof(lsn));

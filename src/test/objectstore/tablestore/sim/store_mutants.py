@@ -156,7 +156,8 @@ MUTANTS = (
     mutant("lost_names_forgotten", "a repair does not note which names of objects were lost",
            ("check/table_check.cc", "      lost_names.lose(first, end);\n", "      ;\n")),
     mutant("known_name_forgotten", "of a removed object with a lost name nothing is noted",
-           ("txn/txn_builder.cc", "      parts.lost_names.know(txc, o->key);\n", "")),
+           ("txn/txn_builder.cc", "      parts.lost_names.know(txc, o->key);\n", ""),
+           tests="StoreRottenTableFile.WhatIsDoneToALostObjectIsKnownFromThenOn"),
     mutant("bad_retry_believed", "what a repeated read gives is not compared again",
            ("object/object_read.cc", "    bad = read_again(bad);\n",
             "  {\n    read_again(bad);\n    bad.clear();\n  }\n")),
@@ -180,7 +181,7 @@ MUTANTS = (
 # Those which damage shows at once; the others show under errors and full disks, or in short
 # histories. What the one judge does not find the others are asked for.
 DAMAGE_FIRST = ("checksum_not_verified", "damage_spreads", "damaged_is_absent",
-                "lost_names_forgotten", "known_name_forgotten", "bad_retry_believed",
+                "lost_names_forgotten", "bad_retry_believed",
                 "damage_stops_removal")
 
 # The unchanged text of everything that mutants change, for each judge.
