@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class VerifiedWriter:
     def __init__(self, cluster: Cluster, pool: str, *, objects: int = 160, threads: int = 8):
         self._cluster = cluster
         self._pool = pool
-        self._objects = objects
+        self.objects = objects
         self._threads = threads
         self._run = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -45,7 +46,7 @@ class VerifiedWriter:
             ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "cephcluster.writer",
              "--conf", str(self._cluster.layout.conf), "--pool", self._pool,
              "--log", str(self._log), "--run", str(self._run),
-             "--objects", str(self._objects), "--threads", str(self._threads)],
+             "--objects", str(self.objects), "--threads", str(self._threads)],
             cwd=Path(__file__).parent.parent, stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE, start_new_session=True)
 
@@ -55,12 +56,12 @@ class VerifiedWriter:
         def reached() -> bool:
             if self._process is not None and self._process.poll() is not None:
                 self._raise_failure()
-            return self._acknowledged_now() >= count
+            return self.acknowledged_now() >= count
 
         wait_until(f"{count} acknowledged writes", reached, timeout, poll=0.05,
-                   explain=lambda: [f"{self._acknowledged_now()} were"])
+                   explain=lambda: [f"{self.acknowledged_now()} were"])
 
-    def _acknowledged_now(self) -> int:
+    def acknowledged_now(self) -> int:
         try:
             return self._log.read_bytes().count(b"a object")
         except FileNotFoundError:
@@ -118,20 +119,44 @@ class VerifiedWriter:
                                details=wrong[:10])
         return len(possible)
 
+    def mark(self) -> int:
+        """Now, as a place in the log of this run."""
+        return self._log.read_bytes().rfind(b"\n") + 1
+
+    def states_between(self, first: int, last: int) -> dict[str, Possible]:
+        """What each object may have contained at a moment between two marks of this run, while no
+        step was given up."""
+        log = self._log.read_bytes()
+        states = self._replayed(log[:first])
+        for event, name, number in events(log[first:last]):
+            contents = states.setdefault(name, [None])
+            if event == "b":
+                contents.append(model.apply(contents[-1], name, number))
+        return states
+
     def _possible(self) -> dict[str, Possible]:
+        if not self._log.exists():
+            return self._replayed(b"")
+        log = self._log.read_bytes()
+        self.acknowledged += log.count(b"a object")
+        return self._replayed(log)
+
+    def _replayed(self, log: bytes) -> dict[str, Possible]:
         possible: dict[str, Possible] = {
             name: [contents] for name, contents in self._certain.items()}
-        if not self._log.exists():
-            return possible
-        for line in self._log.read_text().splitlines():
-            event, name, digits = line.split()
+        for event, name, number in events(log):
             contents = possible.setdefault(name, [None])
             if event == "b":
-                contents.append(model.apply(contents[0], name, int(digits)))
+                contents.append(model.apply(contents[0], name, number))
             else:
-                self.acknowledged += 1
                 del contents[0]
         return possible
+
+
+def events(log: bytes) -> Iterator[tuple[str, str, int]]:
+    for line in log.decode().splitlines():
+        event, name, digits = line.split()
+        yield event, name, int(digits)
 
 
 def read(io: rados.Ioctx, name: str) -> Contents | None:
