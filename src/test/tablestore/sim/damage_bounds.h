@@ -15,10 +15,10 @@
 //                well. A group without transactions, where the one behind it is intact, and
 //                anywhere else in the log: nothing.
 //   table        CURRENT, IDENTITY, the MANIFEST that CURRENT names: the store may be refused. A
-//                file of rows: reads of its rows fail, all others are as they were, and so is writing. Where it is one of
-//                those rows of the engine that follow from nothing else, the store may be refused:
-//                log_start or applied and its copy, or whether ownership is known. Any other
-//                row, of whatever family, is no reason.
+//                file of rows: reads of its rows fail, all others are as they were, and so is
+//                writing. Where it is one of those rows of the engine that follow from nothing
+//                else, the store may be refused: log_start or applied and its copy, or whether
+//                ownership is known. Any other row, of whatever family, is no reason.
 //
 // A disk whose flushes lied has lost what was acknowledged, without a trace: what is left is judged
 // as some state that was there in this life, or a refusal. Of the table's files that were lost so,

@@ -42,7 +42,7 @@ class Finder {
     if (!all)
       while (first + 1 < log_.groups.size() && !is_new(log_.groups[first + 1])) ++first;
     for (size_t i = first; i < log_.groups.size(); ++i) add_group(log_.groups[i]);
-    if (!log_.groups.empty()) add_log(log_.groups.back().end, block_bytes);
+    if (!log_.groups.empty()) add_log(log_.groups.back().end, 2 * block_bytes);
     return std::move(places_);
   }
 

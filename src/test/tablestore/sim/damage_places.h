@@ -1,13 +1,13 @@
 // Which blocks of a disk short histories damage, one at a time.
 //
 //   label        both copies
-//   log          of each group that recovery starts from, and the block behind the last one, which is
-//                free
+//   log          of each group that recovery starts from, and the two blocks behind the last one,
+//                which are free: where the next group would begin, and what is looked at for proof
 //   containers   whatever is not zeros, also what nobody owns
 //   table        each file
 //
-// Of many blocks in a row, as of a large group, the first, the last and one between: what is said of
-// one is said of all.
+// Of many blocks in a row, as of a large group, the first, the last and one between: what is said
+// of one is said of all.
 #pragma once
 
 #include <vector>

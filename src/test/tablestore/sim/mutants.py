@@ -71,6 +71,12 @@ MUTANTS = (
             "  flush_group(*lane);\n  write_group(*lane, group);\n")),
     mutant("forget_first_touch", "no flush of a container for a first touch",
            (GROUP, "add(w->op.file, w->first_touch);", "add(w->op.file, false);")),
+    mutant("written_data_not_flushed",
+           "no flush for a group with data, where all of it goes to what was written before",
+           (GROUP, "  bool others_are_covered = !any_other;\n",
+            "  bool others_are_covered = !any_other;\n"
+            "  for (const auto& txn : turn.group)\n"
+            "    others_are_covered |= by_themselves.empty() && !txn->writes_.empty();\n")),
     mutant("reuse_unvouched", "freed slots are reused before a durable group vouches for them",
            (GROUP, "  release_frees(turn, turn.header.watermark);\n"
                    "  if (!frees.extents.empty()) "

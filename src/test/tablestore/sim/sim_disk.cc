@@ -106,7 +106,8 @@ class SimDisk::SimFile : public File {
   const DiskImage::InodeId id_;
 };
 
-// Completes in the order of SimDisk::set_completions: in any, chosen by the seed, where none was set.
+// Completes in the order of SimDisk::set_completions(): where none was set in any, chosen by the
+// seed.
 class SimDisk::SimQueue : public WriteQueue {
  public:
   explicit SimQueue(SimDisk& disk) : disk_(disk) {}

@@ -33,8 +33,8 @@ struct Faults {
   bool damages() const { return lost_write > 0 || misdirected_write > 0; }
 };
 
-// In which order asynchronous writes complete. Where the seed does not say it, one completes at each
-// reap: whoever waits looks at what he has after each of them.
+// In which order asynchronous writes complete. Where the seed does not say it, one completes at
+// each reap: whoever waits looks at what he has after each of them.
 enum class Completions : uint8_t { by_seed, in_order, newest_first };
 
 // What a disk has refused since the process began, because of its Faults.

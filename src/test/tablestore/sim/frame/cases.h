@@ -17,8 +17,8 @@ class Cases {
   // By their names; empty: all.
   explicit Cases(const std::string& wanted);
 
-  // Goes on with `word` on that level, and on none below it. `story` says the same to people. False:
-  // nobody wants it.
+  // Goes on with `word` on that level, and on none below it. `story` says the same to people.
+  // False: nobody wants it.
   bool enter(size_t level, const std::string& word, const std::string& story);
 
   // Of the case that is on.
