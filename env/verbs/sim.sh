@@ -33,15 +33,16 @@ has_store_sim() {
 }
 
 # The simulator's own tests, then fixed seeds, all histories of up to two
-# transactions and damage of any file; then the same of the whole store; then
-# what no run had before. With arguments: the tests only.
+# transactions on two bases and damage of any file; then the same of the whole
+# store; then what no run had before. With arguments: the tests only.
 suite_sim() {
   build_sim tablestore_damage
   run_gtest sim /unit/plain/tablestore_sim_test "$@"
   [ $# = 0 ] || return 0
   sim_part random --seeds 400
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
-  sim_part exhaustive --exhaustive --transactions 2
+  sim_part exhaustive-fresh --exhaustive --transactions 2 --only fresh,in_order
+  sim_part exhaustive-wrapped --exhaustive --transactions 2 --only wrapped,in_order
   run_sim_part /unit/plain/tablestore_damage files --seeds 400
   suite_fresh
   has_store_sim sim || return 0
@@ -50,18 +51,24 @@ suite_sim() {
   store_sim_part twice --seeds 50 --seed 200000 --twice
   # A mount that fails after the engine has opened, then a crash.
   store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
-  store_sim_part exhaustive --exhaustive --transactions 1
+  store_sim_part exhaustive --exhaustive --transactions 1 --only ,in_order
 }
 
 # Other histories than those of any other state of the source: by a seed that nobody has chosen,
 # which is printed. The same source has the same seed: who runs this before a commit has seen what
-# CI will see of it.
+# CI will see of it. Of the short histories that take long, a part that the seed chooses: ./run sim
+# --exhaustive, and with --damage, runs all.
 suite_fresh() {
   local seed; seed=$(fresh_seed)
   build_sim tablestore_damage tablestore_engine_test
   run_sim_part /unit/plain/tablestore_damage fresh-files --seeds 400 --seed "$seed"
   sim_part fresh --seeds 40 --seed "$seed"
   sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
+  sim_part fresh-provisioned --exhaustive --transactions 2 --only provisioned,in_order \
+    --part $((seed % 2))/2
+  sim_part fresh-newest-first --exhaustive --transactions 2 --only ,newest_first \
+    --part $((seed % 5))/5
+  sim_part fresh-damaged-block --exhaustive --damage --part $((seed % 3))/3
   suite_mutants --sample 2 --choice "$seed"
   has_store_sim fresh || return 0
   store_sim_part fresh --seeds 40 --seed "$seed"

@@ -34,7 +34,7 @@ Base make_base(const char* name, bool wrapped, uint64_t provision_bytes = 0) {
     if (Status s = machine.engine().checkpoint(); !s.ok()) throw Failure{s.what()};
   }
   const uint64_t lsn = machine.recovered_lsn();
-  Base base{name, machine.disk().image(), machine.state_at(lsn), lsn};
+  Base base{name, machine.disk().image(), machine.state_at(lsn), lsn, provision_bytes};
   Random random(3);
   base.image.crash(Fate::drop, random);
   return base;

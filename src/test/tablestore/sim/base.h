@@ -12,6 +12,7 @@ struct Base {
   DiskImage image;
   State state;
   uint64_t lsn = 0;  // the last transaction, which `state` is after
+  uint64_t provisioned_bytes = 0;  // of a store that is opened on it
 };
 
 // A store with a few rows and objects.

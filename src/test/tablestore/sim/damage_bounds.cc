@@ -34,6 +34,13 @@ LiveLog::Group to_live(const LogGroup& group) {
   return live;
 }
 
+// The table's file CURRENT is a line with one name.
+std::string read_current(const DiskImage& whole) {
+  const FileView& view = whole.inode(whole.lookup("table/CURRENT")).current;
+  const std::string line(reinterpret_cast<const char*>(view.page(0)), view.size);
+  return line.substr(0, line.find('\n'));
+}
+
 void read_chain(Disk& disk, const EngineOptions& o, const LogPosition& start, LiveLog* live) {
   StoreUuid uuid;
   std::memcpy(uuid.data(), o.store_uuid.data(), uuid.size());
@@ -51,11 +58,8 @@ void read_chain(Disk& disk, const EngineOptions& o, const LogPosition& start, Li
 // One block after the other, and then what they cost together.
 class Judge {
  public:
-  Judge(const DiskImage& left, uint64_t acknowledged, const EngineOptions& options)
-      : left_(left),
-        options_(options),
-        log_(read_live_log(left.healed(), options)),
-        acknowledged_(acknowledged) {}
+  Judge(const DiskImage& left, uint64_t acknowledged, const EngineOptions& options, LiveLog log)
+      : left_(left), options_(options), log_(std::move(log)), acknowledged_(acknowledged) {}
 
   void add(const std::string& path, uint32_t block, const DamagedBlock& damaged) {
     if (path == "label")
@@ -69,14 +73,18 @@ class Judge {
   }
 
   Bounds bounds() {
-    if (labels_ > 1) allow_refusal("both copies of the label are damaged");
+    if (labels_ > 1) allow_refusal("both copies of the label are damaged", false);
     judge_log();
     judge_data();
+    bounds_.accepted_lsn = std::min(bounds_.accepted_lsn, bounds_.least_lsn);
     return bounds_;
   }
 
  private:
-  void allow_refusal(const std::string& why) { bounds_.refusal = why; }
+  void allow_refusal(const std::string& why, bool has_way_out = true) {
+    bounds_.refusal = why;
+    bounds_.has_way_out &= has_way_out;
+  }
   void lose_from(uint64_t lsn) { bounds_.least_lsn = std::min(bounds_.least_lsn, lsn - 1); }
 
   void add_log(const std::string& path, uint32_t block) {
@@ -90,8 +98,8 @@ class Judge {
   }
 
   void add_table(const std::string& name) {
-    if (name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-"))
-      return allow_refusal("the table's " + name + " is damaged");
+    if (name == "CURRENT" || name == "IDENTITY" || name == log_.manifest)
+      return allow_refusal("the table's " + name + " is damaged", false);
     const auto file = log_.table_files.find(name);
     if (file == log_.table_files.end() || file->second != 0) return;
     const auto is_lost = [this](Family family, const std::string& row) {
@@ -99,17 +107,26 @@ class Judge {
     };
     for (const std::string& row : {engine_rows::log_start(), engine_rows::applied()})
       if (is_lost(Family::super, row) && is_lost(Family::object, row))
-        allow_refusal("the engine's row " + row.substr(1) + " is damaged, and its copy");
+        allow_refusal("the engine's row " + row.substr(1) + " is damaged, and its copy", false);
     if (is_lost(Family::super, engine_rows::ownership_unknown()))
       allow_refusal("whether ownership is known is in the damaged " + name);
+  }
+
+  // What the one behind it says as well: where that is intact, recovery goes on behind it.
+  bool follows_from_next(size_t group) const {
+    const LiveLog::Group& g = log_.groups[group];
+    return g.last_lsn < g.first_lsn && group + 1 < log_.groups.size() &&
+           !damaged_groups_.contains(group + 1);
   }
 
   // Where the log may end.
   void judge_log() {
     chain_end_ = log_.groups.size();
+    std::erase_if(damaged_groups_, [this](size_t group) { return follows_from_next(group); });
     if (damaged_groups_.empty()) return;
     const size_t first = *damaged_groups_.begin();
     const uint64_t lsn = log_.groups[first].first_lsn;
+    bounds_.accepted_lsn = lsn - 1;
     if (acknowledged_ >= lsn) allow_refusal("the log is damaged in transaction " +
                                             std::to_string(lsn));
     for (size_t i = first + 1; i < log_.groups.size(); ++i)
@@ -140,7 +157,7 @@ class Judge {
   const EngineOptions& options_;
   const LiveLog log_;
   const uint64_t acknowledged_;
-  Bounds bounds_{acknowledged_, {}};
+  Bounds bounds_{.least_lsn = acknowledged_, .refusal = {}, .accepted_lsn = acknowledged_};
   unsigned labels_ = 0;
   std::set<size_t> damaged_groups_;
   size_t chain_end_ = 0;
@@ -161,6 +178,7 @@ LiveLog read_live_log(const DiskImage& whole, const EngineOptions& o) {
   auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
   if (!table.ok()) throw Failure{"the table of a disk without damage: " + table.status().what()};
   LiveLog live;
+  live.manifest = read_current(whole);
   std::string row;
   auto found = (*table)->get(Family::super, engine_rows::applied(), &row);
   if (found.ok() && *found) live.applied_lsn = engine_rows::decode_applied(row).value();
@@ -176,8 +194,14 @@ LiveLog read_live_log(const DiskImage& whole, const EngineOptions& o) {
 }
 
 Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineOptions& options) {
-  if (!left.is_damaged()) return {acknowledged_lsn, {}};
-  Judge judge(left, acknowledged_lsn, options);
+  if (!left.is_damaged())
+    return {.least_lsn = acknowledged_lsn, .refusal = {}, .accepted_lsn = acknowledged_lsn};
+  return bounds_of(left, acknowledged_lsn, options, read_live_log(left.healed(), options));
+}
+
+Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineOptions& options,
+                 LiveLog whole) {
+  Judge judge(left, acknowledged_lsn, options, std::move(whole));
   for (const auto& [path, id] : left.names())
     for (const auto& [block, damaged] : left.inode(id).damaged) judge.add(path, block, damaged);
   return judge.bounds();

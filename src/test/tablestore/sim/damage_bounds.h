@@ -12,12 +12,13 @@
 //                were all unacknowledged. Where one was acknowledged the store may be refused, and
 //                must be where a later group is a witness. The witness says what was durable, not
 //                what was acknowledged: where nobody was told of it, the store may be refused as
-//                well. Anywhere else in the log: nothing.
-//   table        CURRENT, IDENTITY, MANIFEST: the store may be refused. A file of rows: reads of
-//                its rows fail, all others are as they were, and so is writing. Where it is one of
-//                those rows of the engine that follow from nothing else, the store may be refused:
-//                log_start or applied and its copy, or whether ownership is known. Any other
-//                row, of whatever family, is no reason.
+//                well. A group without transactions, where the one behind it is intact, and
+//                anywhere else in the log: nothing.
+//   table        CURRENT, IDENTITY, the MANIFEST that CURRENT names: the store may be refused. A
+//                file of rows: reads of its rows fail, all others are as they were, and so is
+//                writing. Where it is one of those rows of the engine that follow from nothing
+//                else, the store may be refused: log_start or applied and its copy, or whether
+//                ownership is known. Any other row, of whatever family, is no reason.
 //
 // A disk whose flushes lied has lost what was acknowledged, without a trace: what is left is judged
 // as some state that was there in this life, or a refusal. Of the table's files that were lost so,
@@ -50,6 +51,7 @@ struct LiveLog {
   uint64_t applied_lsn = 0;    // the table has what is up to here
   std::vector<Group> groups;   // a chain
   std::map<std::string, unsigned> table_files;  // of rows: their family
+  std::string manifest;        // the one that the table's CURRENT names
 
   // The last transaction that is not judged by its data, if the log ends before group `end`.
   uint64_t vouched_lsn(size_t end) const;
@@ -61,11 +63,16 @@ LiveLog read_live_log(const DiskImage& whole);  // of the engine's simulator (ma
 struct Bounds {
   uint64_t least_lsn = 0;  // nothing up to it is missing
   std::string refusal;     // why the store may be refused; empty: it may not be
+  bool has_way_out = true;  // of it: the loss of a part of the log can be accepted
+  uint64_t accepted_lsn = 0;  // nothing up to it is missing where that is
   bool may_refuse() const { return !refusal.empty(); }
 };
 // Of a disk after a crash, before which `acknowledged_lsn` was the last to be acknowledged.
 Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineOptions& options);
 Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn);  // the same
+// The same, where the live log of the disk without its damage is known.
+Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineOptions& options,
+                 LiveLog whole);
 
 // A row of the table, or, with an end, all of [first, end).
 struct RowRange {

@@ -102,6 +102,7 @@ void Machine::become(State state, uint64_t lsn) {
 Status Machine::open() {
   EngineOptions options = engine_options();
   options.threads = threads_;
+  options.accept_log_loss = accepts_log_loss_;
   threads_->when_stalled([this] {
     if (disk_->no_spaces() == 0) throw Failure{"everybody waits, and nobody for space"};
     table_is_full_ = true;

@@ -36,6 +36,8 @@ class Machine {
   Engine& engine() { return *engine_; }
   SteppedThreads& threads() { return *threads_; }
 
+  // From now on it opens with what is left: EngineOptions::accept_log_loss.
+  void accept_log_loss() { accepts_log_loss_ = true; }
   // Opens the engine. Throws Died.
   Status open();
   // The table has met a full disk. RocksDB looks for space again after some seconds of real time,
@@ -106,6 +108,7 @@ class Machine {
   std::unique_ptr<SimDisk> disk_;
   const std::shared_ptr<SteppedThreads> threads_ = std::make_shared<SteppedThreads>();
   Random random_;
+  bool accepts_log_loss_ = false;
   bool table_is_full_ = false;
   bool compacts_ = false;
   bool flushes_ = false;

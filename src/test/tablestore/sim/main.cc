@@ -14,7 +14,8 @@ using tablestore::sim::Totals;
 
 constexpr char usage[] =
     "Usage: tablestore_sim [--seed N] [--minutes M] [--faults LIST] [--steps N] [--soak]\n"
-    "       tablestore_sim --exhaustive [--transactions N] [--part I/N] [--minutes M]\n"
+    "       tablestore_sim --exhaustive [--damage] [--transactions N] [--only CASE] [--part I/N]\n"
+    "                      [--minutes M] [--trace]\n"
     "\n"
     "The store's engine on a simulated disk, crashed and recovered.\n"
     "  --seed N          one history, exactly that one; with --minutes or --soak, from there on\n"
@@ -30,7 +31,16 @@ constexpr char usage[] =
     "  --twice           runs each history twice, and compares them to the last I/O\n"
     "  --trace           tells each step and each I/O\n"
     "  --steps N         of one history (default 120)\n"
-    "  --exhaustive      all histories of up to N transactions (default 3), crashed at every I/O\n";
+    "  --exhaustive      all histories of up to N transactions (default 3), crashed at every I/O;\n"
+    "                    on each base (fresh, wrapped, provisioned), writes complete in order\n"
+    "                    (in_order) or newest first (newest_first)\n"
+    "  --damage          the same, of up to N transactions (default 1) whose writes complete in\n"
+    "                    order, and one block of what each crash has left, or an orderly end, is\n"
+    "                    rotten, unreadable or stale: each one that matters, one at a time\n"
+    "  --only CASE       such a case alone, by the name that a failure prints, or all whose names\n"
+    "                    begin so; an empty word is any. --only ,newest_first or\n"
+    "                    --only wrapped,in_order,write_small,apart,7,keep,rot@log/0@12\n"
+    "  --part I/N        each N-th of the histories, from I on\n";
 
 void report(const Totals& totals) {
   const auto& sum = totals.sum;
@@ -73,12 +83,12 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   tablestore::sim::Arguments a;
-  a.all.transactions = 3;
   const tablestore::sim::Simulator simulator{
       .program = "tablestore_sim",
       .command = "./run sim",
       .usage = usage,
       .histories = tablestore::sim::histories,
+      .short_transactions = 3,
       .run_exhaustive = tablestore::sim::run_exhaustive,
       .report = report,
       .own_flags = {{"--provisioned", &a.history.provisioned},

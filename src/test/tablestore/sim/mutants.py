@@ -71,6 +71,12 @@ MUTANTS = (
             "  flush_group(*lane);\n  write_group(*lane, group);\n")),
     mutant("forget_first_touch", "no flush of a container for a first touch",
            (GROUP, "add(w->op.file, w->first_touch);", "add(w->op.file, false);")),
+    mutant("written_data_not_flushed",
+           "no flush for a group with data, where all of it goes to what was written before",
+           (GROUP, "  bool others_are_covered = !any_other;\n",
+            "  bool others_are_covered = !any_other;\n"
+            "  for (const auto& txn : turn.group)\n"
+            "    others_are_covered |= by_themselves.empty() && !txn->writes_.empty();\n")),
     mutant("reuse_unvouched", "freed slots are reused before a durable group vouches for them",
            (GROUP, "  release_frees(turn, turn.header.watermark);\n"
                    "  if (!frees.extents.empty()) "
@@ -221,6 +227,13 @@ MUTANTS = (
     mutant("salvage_erases_nothing", "a salvage brings older versions of lost rows to light",
            ("salvage.cc", "    txn_->erase(file.family, rows->key());\n", ""),
            tests="*WhatARangeHasErasedDoesNotComeBack"),
+    mutant("log_alone_awaited", "the flush is issued when the log is written, and data may follow",
+           (GROUP, "                               [](const auto& t) { return t->writes_in_flight_ "
+                   "== 0; });\n  };\n",
+            "                               [](const auto& t) { return t->writes_in_flight_ < "
+            "1000; });\n  };\n"),
+           (GROUP, "    require(txn->writes_in_flight_ == 0, \"I1: the flush comes after the "
+                   "writes\");\n", "")),
     mutant("data_not_awaited", "the flush is issued when the log is written, data or not",
            (GROUP, "    return turn.log_writes_pending == 0 &&\n",
             "    return turn.log_writes_pending == 0 ||\n")),
@@ -407,9 +420,11 @@ def caught_below(program: Path, arguments: argparse.Namespace, log: Path) -> str
 def caught_by_simulator(program: Path, arguments: argparse.Namespace, log: Path) -> str:
     """Which part of the simulator finds it; empty: none."""
     seed = ["--no-minimise", "--seed", str(arguments.seed), "--seeds", str(HISTORIES)]
-    short = ["--exhaustive", "--transactions", "2"]
-    for name, words in (("random", seed), ("damage", [*seed, *DAMAGE]), ("exhaustive", short)):
-        if run([str(program), *words], log):
+    parts = {"random": seed, "damage": [*seed, *DAMAGE],
+             "exhaustive": ["--exhaustive", "--transactions", "2"],
+             "exhaustive_damage": ["--exhaustive", "--damage"]}
+    for name, words in parts.items():
+        if arguments.part in ("", name) and run([str(program), *words], log):
             return name
     return ""
 
@@ -453,6 +468,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the simulator's first")
     parser.add_argument("--sample", type=int, default=0, help="so many, chosen anew each time")
     parser.add_argument("--choice", type=int, default=0, help="that choice again")
+    parser.add_argument("--part", default="", help="of the simulator, alone: random, damage, "
+                        "exhaustive, exhaustive_damage")
     parser.add_argument("--powercut", action="store_true",
                         help="below real file systems: " + ", ".join(POWERCUT_MUTANTS))
     parser.add_argument("names", nargs="*", help="only these")

@@ -106,7 +106,8 @@ class SimDisk::SimFile : public File {
   const DiskImage::InodeId id_;
 };
 
-// Completes in any order, chosen by the seed.
+// Completes in the order of SimDisk::set_completions(): where none was set in any, chosen by the
+// seed.
 class SimDisk::SimQueue : public WriteQueue {
  public:
   explicit SimQueue(SimDisk& disk) : disk_(disk) {}
@@ -129,7 +130,10 @@ class SimDisk::SimQueue : public WriteQueue {
       std::optional<size_t> index;
       {
         std::lock_guard lock(disk_.mutex_);
-        if ((!wait || reaped) && (disk_.random_() % 2 || disk_.happens(disk_.faults_.slow))) break;
+        if (reaped && disk_.completions_ != Completions::by_seed) break;
+        if (disk_.completions_ == Completions::by_seed && (!wait || reaped) &&
+            (disk_.random_() % 2 || disk_.happens(disk_.faults_.slow)))
+          break;
         index = choose();
       }
       if (!index && (!wait || reaped)) break;
@@ -165,8 +169,10 @@ class SimDisk::SimQueue : public WriteQueue {
       ++requests_;
     }
   }
-  // Any that is not late.
+  // By the seed, any that is not late.
   std::optional<size_t> choose() {
+    if (disk_.completions_ == Completions::in_order) return 0;
+    if (disk_.completions_ == Completions::newest_first) return waiting_.size() - 1;
     std::vector<size_t> ready;
     for (size_t i = 0; i < waiting_.size(); ++i)
       if (waiting_[i].not_before <= reaps_) ready.push_back(i);
@@ -213,6 +219,11 @@ void SimDisk::watch(std::function<void(const DiskImage&, const char*)> watcher) 
 Faults SimDisk::set_faults(const Faults& faults) {
   std::lock_guard lock(mutex_);
   return std::exchange(faults_, faults);
+}
+
+void SimDisk::set_completions(Completions order) {
+  std::lock_guard lock(mutex_);
+  completions_ = order;
 }
 
 void SimDisk::end_of_process() {

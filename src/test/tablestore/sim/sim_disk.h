@@ -33,6 +33,10 @@ struct Faults {
   bool damages() const { return lost_write > 0 || misdirected_write > 0; }
 };
 
+// In which order asynchronous writes complete. Where the seed does not say it, one completes at
+// each reap: whoever waits looks at what he has after each of them.
+enum class Completions : uint8_t { by_seed, in_order, newest_first };
+
 // What a disk has refused since the process began, because of its Faults.
 struct FaultCounts {
   uint64_t reads = 0;
@@ -61,6 +65,7 @@ class SimDisk : public Disk {
   void watch_calls(std::function<void(const std::string&)> watcher);
   // Returns those before.
   Faults set_faults(const Faults& faults);
+  void set_completions(Completions order);
   // The process is over: nothing fails any more and nobody watches, so that it can be taken apart.
   void end_of_process();
   // Space that others take on the file system.
@@ -131,6 +136,7 @@ class SimDisk : public Disk {
   DiskImage image_;
   Random random_;
   Faults faults_;
+  Completions completions_ = Completions::by_seed;
   FaultCounts refused_;
   bool process_ended_ = false;
   uint64_t other_bytes_ = 0;

@@ -1,7 +1,6 @@
 // The simulator itself, and the engine in it with fixed seeds.
 #include <gtest/gtest.h>
 
-#include "test/tablestore/sim/exhaustive.h"
 #include "test/tablestore/sim/history.h"
 
 namespace tablestore::sim {
@@ -49,13 +48,6 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair("full", with(false, true, false)),
                     std::pair("damage", with(true, true, true))),
     [](const auto& each) { return std::string(each.param.first); });
-
-TEST(ShortHistories, EveryCrashOfOneTransaction) {
-  const ExhaustiveResult r = run_exhaustive({.transactions = 1}, [](const std::string&) {});
-  EXPECT_EQ(r.failure, "");
-  EXPECT_TRUE(r.complete);
-  EXPECT_GT(r.cases, 1000u);
-}
 
 }  // namespace
 }  // namespace tablestore::sim

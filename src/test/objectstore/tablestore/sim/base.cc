@@ -7,6 +7,7 @@ namespace tablestore_sim {
 namespace {
 
 constexpr uint64_t log_bytes = 2 << 20;
+constexpr uint64_t provisioned_bytes = 20 << 20;
 
 void run(Machine& machine, const OpOnObject& op)
 {
@@ -26,8 +27,9 @@ void fill_log(Machine& machine, uint64_t position)
   }
 }
 
-Base make_base(const char* name, bool wrapped)
+Base make_base(const char* name, bool wrapped, uint64_t provision_bytes = 0)
 {
+  provision(provision_bytes);
   Machine machine(DiskImage(), 7, State(), 0);
   if (int r = machine.mkfs(); r < 0)
     throw Failure{"mkfs = " + std::to_string(r)};
@@ -49,7 +51,7 @@ Base make_base(const char* name, bool wrapped)
       throw Failure{s.what()};
   }
   const uint64_t lsn = machine.applied_lsn();
-  Base base{name, machine.disk().image(), machine.state_at(lsn), lsn};
+  Base base{name, machine.disk().image(), machine.state_at(lsn), lsn, provision_bytes};
   Random random(3);
   base.image.crash(Fate::drop, random);
   return base;
@@ -66,6 +68,12 @@ const Base& fresh_base()
 const Base& wrapped_base()
 {
   static const Base base = make_base("wrapped", true);
+  return base;
+}
+
+const Base& provisioned_base()
+{
+  static const Base base = make_base("provisioned", false, provisioned_bytes);
   return base;
 }
 

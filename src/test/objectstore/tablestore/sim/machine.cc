@@ -25,6 +25,7 @@ using tablestore::Txn;
 namespace {
 
 std::string directory;
+uint64_t provision_bytes = 0;
 
 /// RocksDB makes one shard of so few bytes: in several, what is in which hangs on names that it
 /// makes up.
@@ -43,6 +44,7 @@ void set_engine_options(EngineOptions& o)
   o.small_data_bytes = 64 << 10;
   o.prepare_ahead_bytes = 1 << 20;
   o.quiet_steps = 2;
+  o.provision_bytes = provision_bytes;
   o.reporter.fatal = [](const std::string& why) { throw Died{why}; };
 }
 
@@ -76,6 +78,14 @@ void take_back_failed_transactions(bool take_back)
 {
   g_ceph_context->_conf.set_val_or_die("objectstore_debug_throw_on_failed_txc",
                                        take_back ? "true" : "false");
+  g_ceph_context->_conf.apply_changes(nullptr);
+}
+
+void provision(uint64_t bytes) { provision_bytes = bytes; }
+
+void accept_log_loss(bool accept)
+{
+  g_ceph_context->_conf.set_val_or_die("tablestore_accept_log_loss", accept ? "true" : "false");
   g_ceph_context->_conf.apply_changes(nullptr);
 }
 

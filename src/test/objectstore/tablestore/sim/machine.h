@@ -42,6 +42,10 @@ void set_directory(const std::string& path);
 void set_cache_bytes(uint64_t bytes);
 /// From now on a transaction that fails is taken back, or, as in an OSD, ends the process.
 void take_back_failed_transactions(bool take_back);
+/// What stores that are made from now on get from mkfs, and those that are mounted keep.
+void provision(uint64_t bytes);
+/// From now on a store is mounted with what is left of its log.
+void accept_log_loss(bool accept);
 
 /// One life of a store: from an image to the next crash. Single-threaded.
 class Machine {

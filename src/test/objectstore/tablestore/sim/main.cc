@@ -23,7 +23,8 @@ namespace {
 
 constexpr char usage[] =
   "Usage: ceph_tablestore_sim [--seed N] [--seeds N] [--minutes M] [--faults LIST] [--soak]\n"
-  "       ceph_tablestore_sim --exhaustive [--transactions N] [--part I/N] [--minutes M]\n"
+  "       ceph_tablestore_sim --exhaustive [--damage] [--transactions N] [--only CASE]\n"
+  "                           [--part I/N] [--minutes M] [--trace]\n"
   "\n"
   "TableStore, with Ceph's own transactions, on a simulated disk, crashed and recovered.\n"
   "  --seed N          one history, exactly that one; with the others, from there on\n"
@@ -39,7 +40,16 @@ constexpr char usage[] =
   "  --trace           tells each step and each I/O\n"
   "  --log LEVEL       what the store says, on standard error\n"
   "  --steps N         of one history (default 100)\n"
-  "  --exhaustive      all histories of up to N transactions (default 2), crashed at every I/O\n";
+  "  --exhaustive      all histories of up to N transactions (default 2), crashed at every I/O;\n"
+  "                    on each base (fresh, wrapped, provisioned), writes complete in order\n"
+  "                    (in_order) or newest first (newest_first)\n"
+  "  --damage          the same, of up to N transactions (default 1) whose writes complete in\n"
+  "                    order, and one block of what each crash has left, or an orderly end, is\n"
+  "                    rotten, unreadable or stale: each one that matters, one at a time\n"
+  "  --only CASE       such a case alone, by the name that a failure prints, or all whose names\n"
+  "                    begin so; an empty word is any. --only ,newest_first or\n"
+  "                    --only wrapped,in_order,write_blocks,apart,7,keep,rot@log/0@12\n"
+  "  --part I/N        each N-th of the histories, from I on\n";
 
 void report(const tablestore::sim::Totals& totals)
 {
@@ -77,13 +87,13 @@ int main(int argc, char** argv)
 {
   tablestore::sim::Arguments a;
   a.history.steps = 100;
-  a.all.transactions = 2;
   std::string log_level;
   const tablestore::sim::Simulator simulator{
     .program = "ceph_tablestore_sim",
     .command = "./run sim --store",
     .usage = usage,
     .histories = tablestore_sim::histories,
+    .short_transactions = 2,
     .run_exhaustive = tablestore_sim::run_exhaustive,
     .report = report,
     .own_flags = {{"--remapped", &a.history.remapped}, {"--twice", &a.twice}},

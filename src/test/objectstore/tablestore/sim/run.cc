@@ -273,9 +273,9 @@ void Run::decay_row(Random& random)
   if (!row)
     return;
   machine->check_live(true);
-  replace(row->cid, row->oid, random);
+  Healing(*machine, random).replace(row->cid, row->oid);
   machine->forget_damage();
-  repair();   // nobody knew which blocks it had
+  repair(random);   // nobody knew which blocks it had
   check_quiet();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "test/objectstore/tablestore/sim/healing.h"
 #include "test/objectstore/tablestore/sim/history.h"
 #include "test/objectstore/tablestore/sim/machine.h"
 #include "test/tablestore/sim/frame/crash.h"
@@ -43,8 +44,6 @@ class Run : public tablestore::sim::HistoryRun {
   /// Nobody has noticed yet, or nobody cares: what is damaged is changed.
   void live_with_damage(Random& random);
   void compact();
-  /// Removes what is damaged, or writes it anew.
-  void replace(const coll_t& cid, const ghobject_t& oid, Random& random);
   void remount_or_die();
   /// The store ends, or refuses something: a failure, unless it is listed there.
   void expect_excuse(const std::string& what);
@@ -66,13 +65,10 @@ class Run : public tablestore::sim::HistoryRun {
   void check_undamaged(const Machine& before, const DiskImage& left);
   tablestore::sim::Reopened refuse();
   std::string mount(bool errors, bool may_crash, Random& random, std::optional<Snapshot>* next);
-  void repair();
+  void repair(Random& random);
   void rot(Random& random);
-  /// What is damaged can be repaired, removed and replaced; then all is as if it never had been.
   void heal(Random& random);
-  /// What repair cannot bring back it gives up, and nothing else. False: it is refused, as
-  /// it may be.
-  bool salvage(const Damage& damage);
+  void note(const Healing& healing);
   void follow(Machine& machine);
 
   const HistoryOptions options;

@@ -134,7 +134,7 @@ Reopened Run::reopen(const Machine& before, const DiskImage& left, Random& rando
   if (over_)
     return Reopened::refused;
   if (unclean)
-    repair();
+    repair(random);
   machine->check_live(unclean);
   ++result_.checks;
   machine->flush_table_meanwhile();
@@ -193,64 +193,23 @@ Reopened Run::refuse()
 
 void Run::heal(Random& random)
 {
-  if (!machine->may_be_hit())
-    return;
-  const Damage damage = machine->damage(machine->latest());
-  // Of a damaged file a repair says that, also where it held nothing that anybody has.
-  const bool rows_lost = damage.own_rows || !damage.rows.empty() ||
-      !damaged_table_files(machine->disk().image()).empty();
-  if ((rows_lost || random() % 3 == 0) && !salvage(damage))
-    return;
-  for (const auto& [cid, oid] : machine->objects_not_whole())
-    replace(cid, oid, random);
-  if (rows_lost) {   // what is known again stays so
-    repair();
-    machine->check_live(true);
-  }
-  machine->forget_damage();
-  if (rows_lost)   // nobody knew which blocks and rows were those of what was lost
-    repair();
-}
-
-bool Run::salvage(const Damage& damage)
-{
-  machine->disk().set_other_bytes(0);   // it needs some room
-  machine->umount();
-  const int left = machine->repair();
-  const int r = left < 0 ? left : machine->mount();
-  if (r < 0 && !damage.both_copies)
-    throw Failure{"a damaged store cannot be repaired: " + std::to_string(r)};
-  if (r < 0) {
+  Healing healing(*machine, random);
+  if (!healing.heal())
     refuse();
-    return false;
-  }
-  ++result_.repairs;
-  machine->note_salvage(damage);
-  machine->check_live(true);
-  return true;
+  note(healing);
 }
 
-void Run::replace(const coll_t& cid, const ghobject_t& oid, Random& random)
+void Run::repair(Random& random)
 {
-  try {
-    if (int r = machine->replace(cid, oid, random() % 2); r < 0)
-      throw Failure{"a damaged object cannot be replaced: " + std::to_string(r)};
-  } catch (const Died& d) {
-    throw Failure{"the store dies when a damaged object is replaced: " + d.why};
-  }
+  Healing healing(*machine, random);
+  healing.repair();
+  note(healing);
 }
 
-/// Reads that failed may have left blocks that nothing owns, and counts that are wrong.
-void Run::repair()
+void Run::note(const Healing& healing)
 {
-  machine->disk().set_other_bytes(0);   // it needs some room
-  machine->umount();
-  if (const int left = machine->repair(); left != 0)
-    throw Failure{"repair = " + std::to_string(left)};
-  if (const int r = machine->mount(); r < 0)
-    throw Failure{"mount after repair = " + std::to_string(r)};
-  ++result_.repairs;
-  unclean = false;
+  result_.repairs += healing.repairs();
+  unclean &= !healing.is_clean();
 }
 
 }  // namespace tablestore_sim

@@ -1,5 +1,6 @@
 #include "test/tablestore/sim/frame/program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,7 @@ class Program {
   HistoryResult run_seed(uint64_t seed);
   void report_failure(uint64_t seed, const std::string& failure);
   std::string replay_of(uint64_t seed) const;
+  std::string replay_of_case(const std::string& name) const;
 
   const Simulator& simulator_;
   const Histories& histories_;
@@ -42,17 +44,35 @@ class Program {
 };
 
 int Program::run_all_short() {
-  LastWords::set_untimed("one of all short histories");
+  if (a_.all.transactions == 0)
+    a_.all.transactions = a_.all.damage ? 1 : simulator_.short_transactions;
+  a_.all.trace = a_.history.trace;
+  a_.all.begins = [this](const std::string& name) { LastWords::set(replay_of_case(name)); };
   const auto r = simulator_.run_exhaustive(a_.all, [](const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
   });
-  if (!r.failure.empty()) std::printf("FAILED %s\n", r.failure.c_str());
+  auto u = [](uint64_t n) { return (unsigned long long)n; };
+  if (!r.failure.empty())
+    std::printf("FAILED %s\nreplay: %s\n", r.failure.c_str(),
+                replay_of_case(r.failed_case).c_str());
   std::printf("%s: %llu histories, %llu crash points, %llu cases, %llu recoveries, %.0f s\n",
               !r.failure.empty() ? "failed" : r.complete ? "complete" : "out of time",
-              (unsigned long long)r.histories, (unsigned long long)r.crash_points,
-              (unsigned long long)r.cases, (unsigned long long)r.recoveries, r.seconds);
+              u(r.histories), u(r.crash_points), u(r.cases), u(r.recoveries), r.seconds);
+  if (a_.all.damage)
+    std::printf("  %llu damaged disks: %llu refused, %llu of them opened when the loss was "
+                "accepted, %llu without their last transactions, %llu reads that failed or gave "
+                "other bytes, %llu repairs\n",
+                u(r.damaged), u(r.refused), u(r.accepted), u(r.shortened), u(r.damaged_reads),
+                u(r.repairs));
   return r.failure.empty() ? 0 : 1;
+}
+
+// Of one case, or of all whose names begin so.
+std::string Program::replay_of_case(const std::string& name) const {
+  const auto more = std::ranges::count(name, '+');
+  return std::string(simulator_.command) + " --exhaustive --transactions " +
+         std::to_string(more + 1) + (a_.all.damage ? " --damage" : "") + " --only " + name;
 }
 
 std::string Program::replay_of(uint64_t seed) const {
@@ -138,11 +158,13 @@ void parse(int argc, char** argv, const Simulator& simulator, Arguments* a) {
   std::map<std::string, bool*> flags = {
       {"--soak", &a->soak},
       {"--exhaustive", &a->exhaustive},
+      {"--damage", &a->all.damage},
       {"--wrapped", &a->history.wrapped},
       {"--trace", &a->history.trace},
   };
   flags.insert(simulator.own_flags.begin(), simulator.own_flags.end());
-  std::map<std::string, std::string*> texts = {{"--faults", &a->faults}, {"--replay", &a->replay}};
+  std::map<std::string, std::string*> texts = {
+      {"--faults", &a->faults}, {"--replay", &a->replay}, {"--only", &a->all.only}};
   texts.insert(simulator.own_values.begin(), simulator.own_values.end());
   const std::map<std::string, std::function<void(const char*)>> numbers = {
       {"--seed", [a](const char* v) {

@@ -41,6 +41,7 @@ struct Simulator {
   const char* command;  // with which `replay` lines call it
   const char* usage;
   const Histories& histories;
+  unsigned short_transactions;  // of the longest of all short histories, where none is said
   ExhaustiveResult (*run_exhaustive)(const ExhaustiveOptions& options, const ExhaustiveLog& log);
   void (*report)(const Totals& totals);
   // Arguments that only this one has, without and with a value.
