@@ -49,6 +49,7 @@ class Recovery {
   Status checkpoint_if_needed(RecoveredLog* log);
   Status clear_unreadable();
   Status begin_epoch(RecoveredLog* log);
+  Status append_empty_group(const LogGroupHeader& header, RecoveredLog* log);
 
   RecoveryParts parts_;
   LogPosition start_;
@@ -367,7 +368,7 @@ void Recovery::warn_of_cut(size_t first_group, const Status& why) const {
 // being written when the power went is no reason to refuse the store. An error: it is not known
 // what lies there.
 Status Recovery::judge() {
-  uint64_t watermark = applied_lsn_;
+  uint64_t watermark = std::max(applied_lsn_, beyond_.durable_lsn);
   for (const LogGroup& g : groups_) watermark = std::max(watermark, g.header.watermark);
   if (lost_ && !rest_is_unreadable_)
     watermark = end_.next_lsn - 1;  // some later group has vouched for all of them
@@ -504,17 +505,27 @@ Status Recovery::clear_unreadable() {
   return {};
 }
 
+// What was freed is free from here on, so two groups say that it was, as for every other:
+// CommitLane::release_frees().
 Status Recovery::begin_epoch(RecoveredLog* log) {
   if (rest_is_unreadable_)
     if (auto s = clear_unreadable(); !s.ok()) return s;
-  LogGroupBuilder builder;
-  builder.begin(0);
+  const uint64_t position = log->head.position;
   LogGroupHeader header = log->head.empty_group(parts_.store_uuid);
   header.epoch = std::max(log->head.epoch, highest_epoch_) + 1;
   header.flags = LogGroupHeader::begins_epoch;
+  if (auto s = append_empty_group(header, log); !s.ok()) return s;
+  if (auto s = append_empty_group(log->head.empty_group(parts_.store_uuid), log); !s.ok()) return s;
+  if (auto s = parts_.log.file(position).flush(); !s.ok()) return s;
+  if (&parts_.log.file(position) == &parts_.log.file(position + block_bytes)) return {};
+  return parts_.log.file(position + block_bytes).flush();
+}
+
+Status Recovery::append_empty_group(const LogGroupHeader& header, RecoveredLog* log) {
+  LogGroupBuilder builder;
+  builder.begin(0);
   const auto group = builder.finish(header);
   if (auto s = parts_.log.write(header.position, group); !s.ok()) return s;
-  if (auto s = parts_.log.file(header.position).flush(); !s.ok()) return s;
   log->head.position += group.size();
   log->head.epoch = header.epoch;
   log->head.previous_crc = builder.crc();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "os/tablestore/engine/format/label.h"
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
@@ -29,6 +30,9 @@ class FormatExample : public EngineFixture {
     std::vector<char> bytes(count);
     in.read(bytes.data(), std::streamsize(count));
     EXPECT_TRUE(in.good()) << file << " at " << offset;
+    return digits_of({bytes.data(), count});
+  }
+  static std::string digits_of(std::string_view bytes) {
     std::string text;
     for (char c : bytes) {
       char digits[4];
@@ -77,6 +81,12 @@ TEST_F(FormatExample, TheLogIsAsDocumented) {
   second->erase(Family::object, "hello");
   second->free({0, 1, 1});
   commit_alone(second);
+  commit_alone(std::make_shared<AwaitedTxn>());
+  ASSERT_TRUE(engine->checkpoint().ok());
+  std::string log_start;
+  ASSERT_TRUE(*engine->get(Family::super, engine_rows::log_start(), &log_start));
+  EXPECT_EQ(digits_of(log_start), "00 60 00 00 00 00 00 00 05 00 00 00 00 00 00 00 "
+                                  "01 00 00 00 00 00 00 00 0f 92 36 f0");
 
   const std::string head = "74 62 6c 73 6c 6f 67 31 30 31 32 33 34 35 36 37 "
                            "38 39 61 62 63 64 65 66 01 00 00 00 00 00 00 00 ";
@@ -84,21 +94,25 @@ TEST_F(FormatExample, TheLogIsAsDocumented) {
             head + "00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
                    "00 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 82 5a 3c c2 "
                    "00 00 00 00");
-  EXPECT_EQ(bytes_at("log/0", 4096, 152),
+  EXPECT_EQ(bytes_at("log/0", 4096, 84),
             head + "00 10 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
-                   "01 00 00 00 46 00 00 00 82 5a 3c c2 00 00 00 00 00 00 00 00 0b fc 65 99 "
+                   "00 00 00 00 00 00 00 00 82 5a 3c c2 00 00 00 00 00 00 00 00 ec 81 21 ea "
+                   "00 00 00 00");
+  EXPECT_EQ(bytes_at("log/0", 8192, 152),
+            head + "00 20 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
+                   "01 00 00 00 46 00 00 00 ec 81 21 ea 00 00 00 00 00 00 00 00 c0 cf 51 e6 "
                    "02 00 00 00 26 00 00 00 01 00 00 00 00 00 00 00 "
                    "00 00 00 00 00 00 00 00 02 00 00 00 76 e9 df e9 "
                    "05 01 05 68 65 6c 6c 6f 05 77 6f 72 6c 64 "
                    "02 05 50 64 65 6d 6f 10 00 20 00 00 00 00 00 00 01 00 00 00 00 00 00 00 "
                    "00 00");
-  EXPECT_EQ(bytes_at("log/0", 8192, 96),
-            head + "00 20 00 00 00 00 00 00 02 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 "
-                   "01 00 00 00 10 00 00 00 0b fc 65 99 00 00 00 00 00 00 00 00 f5 0b 71 95 "
+  EXPECT_EQ(bytes_at("log/0", 12288, 96),
+            head + "00 30 00 00 00 00 00 00 02 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 "
+                   "01 00 00 00 10 00 00 00 c0 cf 51 e6 00 00 00 00 00 00 00 00 65 79 6a 1d "
                    "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
-  EXPECT_EQ(bytes_at("log/0", 12288, 118),
-            head + "00 30 00 00 00 00 00 00 03 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 "
-                   "01 00 00 00 24 00 00 00 f5 0b 71 95 00 00 00 00 00 00 00 00 fe 66 4c 5f "
+  EXPECT_EQ(bytes_at("log/0", 16384, 118),
+            head + "00 40 00 00 00 00 00 00 03 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 "
+                   "01 00 00 00 24 00 00 00 65 79 6a 1d 00 00 00 00 00 00 00 00 79 e5 1f 24 "
                    "01 00 00 00 08 00 00 00 00 00 00 00 01 00 00 00 "
                    "00 00 00 00 01 00 00 00 01 00 00 00 "
                    "04 01 05 68 65 6c 6c 6f 00 00");

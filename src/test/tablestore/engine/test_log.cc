@@ -64,7 +64,7 @@ class LogTest : public testing::Test {
       auto group = reader.next();
       EXPECT_TRUE(group.ok()) << group.status().what();
       if (!*group) {
-        lost_lsn = reader.look_beyond(reader.position(), log_bytes)->durable_lsn;
+        durable_lsn = reader.look_beyond(reader.position(), log_bytes)->durable_lsn;
         return n;
       }
     }
@@ -80,7 +80,7 @@ class LogTest : public testing::Test {
   std::string directory;
   std::unique_ptr<Disk> disk;
   std::unique_ptr<LogRing> ring;
-  uint64_t lost_lsn = 0;  // that something behind the end says was durable
+  uint64_t durable_lsn = 0;  // which something behind the end says was
 };
 
 TEST_F(LogTest, AFreshLogIsEmpty) { EXPECT_EQ(count({}), 0u); }
@@ -199,10 +199,10 @@ TEST_F(LogTest, DamageBeforeADurableGroupIsReported) {
   append(at, 1, 50);
   append(at, 1, 50, 0, 2);  // says that transaction 2 was durable
   EXPECT_EQ(count({}), 3u);
-  EXPECT_EQ(lost_lsn, 0u);
+  EXPECT_EQ(durable_lsn, 0u);  // nothing is behind the end
   flip(second.position, 85);
   EXPECT_EQ(count({}), 1u);
-  EXPECT_EQ(lost_lsn, 2u);
+  EXPECT_EQ(durable_lsn, 2u);
 }
 
 TEST_F(LogTest, TornGroupsThatNothingVouchesForAreNoDamage) {
@@ -213,7 +213,7 @@ TEST_F(LogTest, TornGroupsThatNothingVouchesForAreNoDamage) {
   append(at, 1, 50, 0, 1);
   flip(second.position, 85);
   EXPECT_EQ(count({}), 1u);
-  EXPECT_EQ(lost_lsn, 0u);
+  EXPECT_EQ(durable_lsn, 1u);
 }
 
 TEST_F(LogTest, ARecordThatDoesNotFitIsAnErrorNotACrash) {

@@ -1,5 +1,6 @@
 // Sectors of the log, and of data that the log names, which cannot be read or hold something else:
 // what was not acknowledged is cut off, what was is missed.
+#include <fstream>
 #include <set>
 
 #include "bad_sectors.h"
@@ -301,6 +302,90 @@ TEST_F(LogDamageTest, TheLastGroupWhereNothingVouchesForItIsCutOff) {
   ASSERT_TRUE(open_again().ok());
   EXPECT_EQ(get(Family::object, "b"), std::nullopt);
   EXPECT_EQ(get(Family::object, "c"), "v");
+}
+
+// What one damaged block of the log takes with it while others have the space of what was freed.
+class ReusedSpaceTest : public LogDamageTest {
+ protected:
+  // Written and freed in one group.
+  Written commit_and_free() {
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::object, "a", "v");
+    Written w = write(*txn, 1, 7);
+    engine->submit(txn);
+    txn = std::make_shared<Txn>();
+    for (const Extent& e : w.extents) txn->free(e);
+    engine->submit(txn);
+    threads->step("commit");
+    return w;
+  }
+  // Others have its space since.
+  void reuse(const Extent& e) {
+    std::fstream file(directory + "/" + container_path(e),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    const std::string other(block_bytes, 9);
+    file.seekp(std::streamoff(e.block * block_bytes)).write(other.data(), block_bytes);
+    ASSERT_TRUE(file.flush().good());
+  }
+};
+
+TEST_F(ReusedSpaceTest, OneOfTheGroupsThatBeginAnEpochIsEnough) {
+  const Written w = commit_and_free();
+  crash();
+  ASSERT_TRUE(open_again().ok());
+  const uint64_t end = log_used_bytes() / block_bytes;
+  crash();
+  reuse(w.extents.at(0));
+  make_log_bad(end - 2);
+  const Status s = open_again();
+  ASSERT_TRUE(s.ok()) << s.what();
+  EXPECT_EQ(get(Family::object, "a"), "v");
+}
+
+// A disk that has written a group to another place, over others.
+class MisplacedGroupTest : public ReusedSpaceTest {
+ protected:
+  // The group of one block at `from` went to `to`, and never to its own place.
+  void misplace(uint64_t from, uint64_t to) {
+    std::fstream log(directory + "/log/0", std::ios::in | std::ios::out | std::ios::binary);
+    std::string group(block_bytes, 0);
+    log.seekg(std::streamoff(from * block_bytes)).read(group.data(), block_bytes);
+    log.seekp(std::streamoff(to * block_bytes)).write(group.data(), block_bytes);
+    group.assign(block_bytes, 0);
+    log.seekp(std::streamoff(from * block_bytes)).write(group.data(), block_bytes);
+    ASSERT_TRUE(log.flush().good());
+  }
+};
+
+TEST_F(MisplacedGroupTest, OverTheOneThatVouchedItVouchesInItsPlace) {
+  const Written w = commit_and_free();
+  const uint64_t vouching = log_used_bytes() / block_bytes;
+  ASSERT_TRUE(threads->step("vouch"));
+  const uint64_t last = commit_one("b", false);
+  crash();
+  reuse(w.extents.at(0));
+  misplace(last, vouching);
+  const Status s = open_again();
+  ASSERT_TRUE(s.ok()) << s.what();
+  EXPECT_EQ(get(Family::object, "a"), "v");
+  EXPECT_EQ(get(Family::object, "b"), std::nullopt);
+}
+
+TEST_F(MisplacedGroupTest, OverAcknowledgedOnesItIsAWitnessOfTheirLoss) {
+  Written w;
+  commit_one("a", false, &w);
+  const uint64_t second = commit_one("b", false, nullptr, w.extents);
+  const uint64_t third = commit_one("c", false);
+  crash();
+  reuse(w.extents.at(0));
+  misplace(third, second);
+  const Status s = open_again();
+  EXPECT_EQ(s.code(), EIO);
+  EXPECT_NE(s.what().find("transactions 2 to 2 were durable"), std::string::npos) << s.what();
+  options.accept_log_loss = true;
+  ASSERT_TRUE(open_again().ok());
+  EXPECT_EQ(get(Family::object, "a"), "v");
+  EXPECT_EQ(get(Family::object, "b"), std::nullopt);
 }
 
 // What a group without transactions said is known from those before and behind it.

@@ -93,7 +93,7 @@ TEST_F(VouchingTest, AnIdleStoreDoesItOnceAndWithinATenthOfASecond) {
   EXPECT_EQ(statistic("log_bytes"), log_bytes);
 }
 
-TEST_F(VouchingTest, WhatIsVouchedForCanBeHandedOutAgain) {
+TEST_F(VouchingTest, WhatTwoGroupsVouchForCanBeHandedOutAgain) {
   threads = std::make_shared<sim::SteppedThreads>();
   options.threads = threads;
   format();
@@ -101,6 +101,11 @@ TEST_F(VouchingTest, WhatIsVouchedForCanBeHandedOutAgain) {
   auto txn = std::make_shared<Txn>();
   for (const Extent& e : submit_some(1).extents) txn->free(e);
   engine->submit(txn);
+  threads->step("commit");
+  EXPECT_EQ(statistic("pending_free_bytes"), block_bytes);
+  EXPECT_TRUE(threads->step("vouch"));
+  EXPECT_EQ(statistic("pending_free_bytes"), block_bytes);
+  submit_some(1);
   threads->step("commit");
   EXPECT_EQ(statistic("pending_free_bytes"), block_bytes);
   EXPECT_TRUE(threads->step("vouch"));

@@ -83,6 +83,18 @@ MUTANTS = (
                    "turn.pending_frees.push_back(std::move(frees));\n",
             "  if (!frees.extents.empty()) turn.pending_frees.push_back(std::move(frees));\n"
             "  release_frees(turn, turn.durable_lsn);\n")),
+    mutant("reuse_vouched_once", "freed slots are reused when one group vouches for them",
+           (GROUP, "PendingFrees frees{turn.head.next_lsn + turn.group.size(), {}};",
+            "PendingFrees frees{turn.head.next_lsn + turn.group.size() - 1, {}};"),
+           tests="VouchingTest.WhatTwoGroups*"),
+    mutant("one_group_begins_an_epoch", "one group says after a recovery what was durable",
+           ("recovery.cc", "  if (auto s = append_empty_group(log->head.empty_group("
+            "parts_.store_uuid), log); !s.ok()) return s;\n", ""),
+           tests="ReusedSpaceTest.*"),
+    mutant("misplaced_is_no_witness", "a group that lies elsewhere says nothing",
+           ("log/log_reader.cc", "  const auto header = parse_header(block, uuid_);\n",
+            "  const auto header = parse_header(block, uuid_, position);\n"),
+           tests="MisplacedGroupTest.*"),
     mutant("reuse_at_once", "freed slots are reused before their transaction is durable",
            (GROUP, "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n",
             "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n"
@@ -131,7 +143,7 @@ MUTANTS = (
            ("log/log_reader.cc",
             "  return epoch_fits && h.previous_crc == at_.previous_crc && "
             "h.first_lsn == at_.next_lsn;", "  return (void)epoch_fits, true;"),
-           ("format/log_group.cc", " || header.position != position)", ")"),
+           ("format/log_group.cc", " || header->position != position)", ")"),
            ("format/log_group.cc", "uint64_t position) {", "uint64_t) {")),
     mutant("no_group_crc", "the checksum of a group is not looked at",
            ("log/log_reader.cc",

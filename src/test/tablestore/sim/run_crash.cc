@@ -240,6 +240,10 @@ Reopened Run::judge(const Machine& before, Machine* machine, const std::string& 
   }
   if (!why.empty() && !bounds.may_refuse()) throw Failure{"the store does not open: " + why};
   if (!why.empty()) return refuse();
+  // What earlier lives had committed was lost, as it may be: which states there were before them,
+  // nobody knows any more.
+  const uint64_t lsn = machine->recovered_lsn();
+  if (due->least_lsn <= lsn && lsn < before.floor_lsn()) return refuse();
   machine->check_recovered(before, due->least_lsn);
   return Reopened::recovered;
 }

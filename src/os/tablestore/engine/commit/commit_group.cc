@@ -203,7 +203,7 @@ void CommitLane::flush_group(Turn& turn) {
 
 void CommitLane::make_durable(Turn& turn) {
   Allocator& allocator = parts_.containers.allocator();
-  PendingFrees frees{turn.head.next_lsn + turn.group.size() - 1, {}};
+  PendingFrees frees{turn.head.next_lsn + turn.group.size(), {}};
   for (const auto& txn : turn.group) {
     require(txn->writes_in_flight_ == 0, "I1: the flush comes after the writes");
     require(txn->lsn_ == turn.durable_lsn + 1, "I1, I6: transactions get durable in log order");
@@ -269,10 +269,11 @@ void CommitLane::write_vouching_group(Turn& turn) {
 }
 
 // I3, I4: a slot may be written again only when recovery will not judge by its old content. That is
-// so once a durable group's watermark says that the transaction that freed it was durable, and so
-// the one that wrote it.
+// so where some group's watermark says that the transaction that freed it was durable, and so the
+// one that wrote it. The disk may lose one such group: the first transaction behind must be vouched
+// for as well, so that two groups say it.
 void CommitLane::release_frees(Turn& turn, uint64_t watermark) {
-  while (!turn.pending_frees.empty() && turn.pending_frees.front().last_lsn <= watermark) {
+  while (!turn.pending_frees.empty() && turn.pending_frees.front().next_lsn <= watermark) {
     for (const Extent& e : turn.pending_frees.front().extents) {
       parts_.containers.allocator().give_back(e);
       pending_free_blocks_ -= e.blocks;

@@ -209,8 +209,9 @@ bool CommitLane::drain(Patience patience) {
   const auto wait_patiently = [&](auto& lock, auto& changed, auto done) {
     return wait(lock, changed, patience, done);
   };
-  // The first marker waits for all frees but those of its own group; the second for these.
-  for (int round = 0; round < 2; ++round) {
+  // The first marker may be in the group that frees, the second is behind it, and the group of the
+  // third vouches for the second.
+  for (int round = 0; round < 3; ++round) {
     auto marker = std::make_shared<Marker>();
     submit(marker);
     applier_.hurry();

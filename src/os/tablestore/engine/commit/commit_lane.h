@@ -124,8 +124,9 @@ class CommitLane {
   void hurry() { applier_.hurry(); }
 
  private:
+  // Of one group.
   struct PendingFrees {
-    uint64_t last_lsn;
+    uint64_t next_lsn;  // behind the group
     std::vector<Extent> extents;
   };
   // The log's end, and the group in hand.

@@ -107,14 +107,21 @@ std::span<const std::byte> LogGroupBuilder::finish(LogGroupHeader header) {
   return memory_.span().first(total);
 }
 
-std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, const StoreUuid& uuid,
-                                           uint64_t position) {
+std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block,
+                                           const StoreUuid& uuid) {
   LogGroupHeader header;
   if (block.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, block.data(), sizeof(header));
   if (std::memcmp(header.magic, LogGroupHeader::expected_magic, sizeof(header.magic)) != 0 ||
-      std::memcmp(header.store_uuid, uuid.data(), uuid.size()) != 0 || header.position != position)
+      std::memcmp(header.store_uuid, uuid.data(), uuid.size()) != 0)
     return std::nullopt;
+  return header;
+}
+
+std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, const StoreUuid& uuid,
+                                           uint64_t position) {
+  const auto header = parse_header(block, uuid);
+  if (!header || header->position != position) return std::nullopt;
   return header;
 }
 

@@ -96,8 +96,10 @@ class LogGroupBuilder {
   uint32_t crc_ = 0;
 };
 
-// The header at the start of `block`, if it looks like one that belongs at `position` of this
-// store; its crc is not yet checked.
+// The header at the start of `block`, if it looks like one of this store, or one that belongs at
+// `position` of it; its crc is not yet checked.
+std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block,
+                                           const StoreUuid& uuid);
 std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, const StoreUuid& uuid,
                                            uint64_t position);
 // True where header and payload match the crc. `group` holds at least header + payload.

@@ -85,12 +85,13 @@ bool LogReader::fits_the_lap(const LogGroupHeader& header, uint64_t position) co
   return header.total_bytes() <= start_position_ + ring_.capacity_bytes() - position;
 }
 
-// The rest of a group whose first block has been read. False: its crc does not match.
-Result<bool> LogReader::read_group(const LogGroupHeader& header, std::span<const std::byte> first,
-                                   LogGroup* group) {
+// The rest of a group that lies at `position`, whose first block has been read. False: its crc does
+// not match.
+Result<bool> LogReader::read_group(const LogGroupHeader& header, uint64_t position,
+                                   std::span<const std::byte> first, LogGroup* group) {
   BlockMemory memory(header.total_bytes());
   std::memcpy(memory.data(), first.data(), block_bytes);
-  if (auto s = read(header.position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())
+  if (auto s = read(position + block_bytes, memory.span().subspan(block_bytes)); !s.ok())
     return s;
   if (!crc_matches(header, memory.span())) return false;
   group->header = header;
@@ -105,7 +106,7 @@ Result<bool> LogReader::read_next(LogGroup* group) {
   const auto header = parse_header(first.span(), uuid_, at_.position);
   if (!header || !follows(*header)) return false;
   if (fits_the_lap(*header, at_.position)) {
-    auto found = read_group(*header, first.span(), group);
+    auto found = read_group(*header, at_.position, first.span(), group);
     if (!found.ok() || *found) return found;
   }
   return Status(EIO, "a group of " + std::to_string(header->transactions) +
@@ -135,7 +136,7 @@ Result<bool> LogReader::derive_empty(LogGroup* group) {
   const std::span<const std::byte> derived = builder.finish(header);
   if (next->previous_crc != builder.crc()) return false;
   LogGroup after;
-  const auto intact = read_group(*next, first.span(), &after);
+  const auto intact = read_group(*next, behind, first.span(), &after);
   if (!is_of_the_log(intact.status())) return intact.status();
   if (!intact.ok() || !*intact) return false;
   group->memory = BlockMemory(derived.size());
@@ -175,17 +176,20 @@ Result<std::optional<LogGroup>> LogReader::next() {
   return Found(std::move(group));
 }
 
+// A group is a witness wherever it lies: a disk that writes it to another place, over groups that it
+// vouches for, has lost these and not what it says of them.
 Status LogReader::look_at(std::span<const std::byte> block, uint64_t position,
                           const LogPosition& end, BeyondEnd* found) {
-  const auto header = parse_header(block, uuid_, position);
-  if (!header || header->epoch < end.epoch || !fits_the_lap(*header, position)) return {};
+  const auto header = parse_header(block, uuid_);
+  if (!header || header->epoch < end.epoch || header->position < end.position ||
+      !fits_the_lap(*header, position))
+    return {};
   LogGroup group;
-  const auto intact = read_group(*header, block, &group);
+  const auto intact = read_group(*header, position, block, &group);
   if (!is_of_the_log(intact.status())) return intact.status();
   if (!intact.ok() || !*intact) return {};
   found->epoch = std::max(found->epoch, header->epoch);
-  if (header->watermark >= end.next_lsn)
-    found->durable_lsn = std::max(found->durable_lsn, header->watermark);
+  found->durable_lsn = std::max(found->durable_lsn, header->watermark);
   return {};
 }
 
@@ -195,7 +199,7 @@ Result<BeyondEnd> LogReader::look_beyond(const LogPosition& end, uint64_t window
   const uint64_t lap_end = start_position_ + ring_.capacity_bytes();
   const uint64_t last = std::min(lap_end, end.position + window_bytes);
   BlockMemory chunk(256 * block_bytes);
-  for (uint64_t p = end.position + block_bytes; p < last; p += chunk.size()) {
+  for (uint64_t p = end.position; p < last; p += chunk.size()) {
     const auto bytes = chunk.span().first(std::min<uint64_t>(chunk.size(), last - p));
     const bool all = ring_.read(p, bytes).ok();
     for (uint64_t at = 0; at < bytes.size(); at += block_bytes) {

@@ -31,11 +31,12 @@ struct LogGroup {
   bool is_derived = false;  // it has no transactions, and was not read: see LogReader::next()
 };
 
-// What lies behind the end of a chain.
+// What lies behind the end of a chain: intact groups that belong there, though they may lie
+// elsewhere.
 struct BeyondEnd {
-  // Of the groups that are intact, the highest; the chain's own where none has a higher one.
+  // The highest of them; the chain's own where none has a higher one.
   uint64_t epoch = 0;
-  // The last transaction that one of them says was durable, where the chain lacks it; else 0. Then
+  // The last transaction that one of them says was durable; 0: none does. Where the chain lacks it,
   // the chain should have gone on: what is between has been lost.
   uint64_t durable_lsn = 0;
   // Positions of the blocks that cannot be read, ascending.
@@ -71,8 +72,8 @@ class LogReader {
   bool fits_the_lap(const LogGroupHeader& header, uint64_t position) const;
   Status read(uint64_t position, std::span<std::byte> out);
   Result<bool> read_next(LogGroup* group);
-  Result<bool> read_group(const LogGroupHeader& header, std::span<const std::byte> first,
-                          LogGroup* group);
+  Result<bool> read_group(const LogGroupHeader& header, uint64_t position,
+                          std::span<const std::byte> first, LogGroup* group);
   Result<bool> derive_empty(LogGroup* group);
   Status look_at(std::span<const std::byte> block, uint64_t position, const LogPosition& end,
                  BeyondEnd* found);
