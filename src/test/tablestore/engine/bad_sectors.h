@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "disk_wrapper.h"
+#include "os/tablestore/engine/io/read_errors.h"
 
 namespace tablestore {
 
@@ -30,8 +32,8 @@ class BadSectors : public DiskWrapper {
   // of it.
   void fail_reads_of(const std::string& prefix, int error) {
     std::lock_guard lock(mutex_);
-    lacking_ = prefix;
-    lack_ = error;
+    failing_ = prefix;
+    error_ = error;
   }
   bool is_bad(const std::string& path, uint64_t block) const {
     std::lock_guard lock(mutex_);
@@ -54,8 +56,9 @@ class BadSectors : public DiskWrapper {
       disk_.heal(name_, op.offset, bytes);
     }
     Status read(uint64_t offset, std::span<std::byte> out) override {
-      if (const int lack = disk_.lack_for(name_))
-        return Status::from_errno(lack, name_ + ": cannot read");
+      if (const int error = disk_.error_for(name_))
+        return Status(code_of_failed_read(error),
+                      name_ + ": cannot read: " + std::strerror(error));
       if (disk_.fails(name_, offset, out.size()))
         return Status(EIO, name_ + ": cannot read: Input/output error");
       return FileWrapper::read(offset, out);
@@ -84,9 +87,9 @@ class BadSectors : public DiskWrapper {
     if (bad->second != UINT64_MAX && --bad->second == 0) bad_.erase(bad);
     return true;
   }
-  int lack_for(const std::string& path) const {
+  int error_for(const std::string& path) const {
     std::lock_guard lock(mutex_);
-    return path.starts_with(lacking_) ? lack_ : 0;
+    return path.starts_with(failing_) ? error_ : 0;
   }
   void heal(const std::string& path, uint64_t offset, uint64_t length) {
     std::lock_guard lock(mutex_);
@@ -96,8 +99,8 @@ class BadSectors : public DiskWrapper {
 
   mutable std::mutex mutex_;
   std::map<Block, uint64_t> bad_;  // and how many reads still fail
-  std::string lacking_;
-  int lack_ = 0;
+  std::string failing_;
+  int error_ = 0;
 };
 
 }  // namespace tablestore

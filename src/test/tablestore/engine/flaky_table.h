@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -21,7 +22,22 @@ class FlakyTable : public BadSectors {
   using BadSectors::BadSectors;
 
   // So many of the next reads of table files fail, or give a wrong bit.
-  void fail_reads(int times) { failing_reads_ = times; }
+  void fail_reads(int times, int error = EIO) {
+    read_error_ = error;
+    failing_reads_ = times;
+  }
+  // All reads of a table file fail so in other threads; 0: none.
+  void fail_reads_elsewhere(const std::string& path, int error) {
+    std::lock_guard lock(mutex_);
+    here_ = std::this_thread::get_id();
+    elsewhere_path_ = path;
+    elsewhere_error_ = error;
+    failed_elsewhere_ = 0;
+  }
+  int failed_elsewhere() const {
+    std::lock_guard lock(mutex_);
+    return failed_elsewhere_;
+  }
   void spoil_reads(int times) { spoilt_reads_ = times; }
   // So many of the next table files are not opened, for this error.
   void fail_opens(int times, int error) {
@@ -62,6 +78,14 @@ class FlakyTable : public BadSectors {
     return false;
   }
 
+  int error_elsewhere(const std::string& path) {
+    std::lock_guard lock(mutex_);
+    if (!elsewhere_error_ || std::this_thread::get_id() == here_ || path != elsewhere_path_)
+      return 0;
+    ++failed_elsewhere_;
+    return elsewhere_error_;
+  }
+
   class TableFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
    public:
     TableFile(FlakyTable& disk, std::string path, std::unique_ptr<FSRandomAccessFile> file)
@@ -69,8 +93,9 @@ class FlakyTable : public BadSectors {
     rocksdb::IOStatus Read(uint64_t offset, size_t n, const rocksdb::IOOptions& options,
                            rocksdb::Slice* result, char* scratch,
                            rocksdb::IODebugContext* dbg) const override {
-      if (take_one(disk_.failing_reads_))
-        return rocksdb::IOStatus::IOError("While pread " + path_, std::strerror(EIO));
+      int error = disk_.error_elsewhere(path_);
+      if (!error && take_one(disk_.failing_reads_)) error = disk_.read_error_;
+      if (error) return rocksdb::IOStatus::IOError("While pread " + path_, std::strerror(error));
       auto s = FSRandomAccessFileOwnerWrapper::Read(offset, n, options, result, scratch, dbg);
       if (s.ok() && result->size() > 0 && take_one(disk_.spoilt_reads_)) {
         std::memmove(scratch, result->data(), result->size());
@@ -171,7 +196,12 @@ class FlakyTable : public BadSectors {
   };
 
   std::atomic<bool> is_full_{false};
-  std::atomic<int> failing_reads_{0}, spoilt_reads_{0}, failing_opens_{0}, open_error_{0};
+  mutable std::mutex mutex_;
+  std::thread::id here_;                      // these four under mutex_
+  int elsewhere_error_ = 0, failed_elsewhere_ = 0;
+  std::string elsewhere_path_;
+  std::atomic<int> read_error_{EIO}, failing_reads_{0}, spoilt_reads_{0};
+  std::atomic<int> failing_opens_{0}, open_error_{0};
   std::atomic<int> failing_sequences_{0}, spoilt_sequences_{0}, failing_sequence_opens_{0};
   std::atomic<int> failing_makes_{0}, made_{0};
   std::atomic<std::chrono::milliseconds> make_duration_{std::chrono::milliseconds(0)};

@@ -420,19 +420,23 @@ TEST_P(FileDiskTest, AfterAFailedFlushNoFlushOfThisDiskSucceeds) {
   EXPECT_EQ(make("third")->flush().code(), EIO);
 }
 
-// Direct I/O says ENODATA of a sector that the disk cannot read.
-TEST_P(FileDiskTest, WhateverTheDiskCallsItsErrorAReadThatFailsIsEio) {
+// Direct I/O says ENODATA of a sector that the disk cannot read. What the process lacks, and a path
+// to the disk that is gone, say nothing of what lies there.
+TEST_P(FileDiskTest, AReadThatFailsIsEioWhereThatIsOfTheDisk) {
   auto file = make("file");
   ASSERT_TRUE(file->write(0, filled(block_bytes, 1).span()).ok());
-  for (const int error : {ENODATA, EREMOTEIO, EILSEQ, EUCLEAN, EIO, ENOMEM}) {
+  const auto expect = [&](int error, int code) {
     std::thread([&] {
       forbid(__NR_pread64, error);
       BlockMemory memory(block_bytes);
       const Status s = file->read(0, memory.span());
-      EXPECT_EQ(s.code(), error == ENOMEM ? ENOMEM : EIO);
+      EXPECT_EQ(s.code(), code);
       EXPECT_NE(s.what().find(std::strerror(error)), std::string::npos) << s.what();
     }).join();
-  }
+  };
+  for (const int error : {ENODATA, EREMOTEIO, EILSEQ, EUCLEAN, EIO}) expect(error, EIO);
+  for (const int error : {ENOMEM, ETIMEDOUT, ENOLINK, ENODEV, EBADE, ESTALE, ENOTCONN})
+    expect(error, error);
 }
 
 // A descriptor that cannot be flushed.

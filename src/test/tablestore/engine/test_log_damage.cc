@@ -142,16 +142,19 @@ TEST_F(LogDamageTest, AReadThatFailsForAMomentCutsNothing) {
   expect_data(w.extents, 7);
 }
 
-// What the process lacks says nothing of the log, however long it lasts.
-TEST_F(LogDamageTest, AReadThatFailsForLackOfMemoryCutsNothing) {
+// What the process lacks says nothing of the log, nor does a path to the disk that is gone, however
+// long it lasts.
+class ReadsThatSayNothingTest : public LogDamageTest, public testing::WithParamInterface<int> {};
+
+TEST_P(ReadsThatSayNothingTest, CutNothing) {
   Written w;
   commit_one("a", false);
   commit_one("b", false, &w);  // nothing vouches for it, so that its data are read
   crash();
   for (const std::string& part : {std::string("log"), std::string("containers")}) {
-    bad->fail_reads_of(part, ENOMEM);
+    bad->fail_reads_of(part, GetParam());
     for (int life = 0; life < 2; ++life)
-      EXPECT_EQ(open_again().code(), ENOMEM) << part;
+      EXPECT_EQ(open_again().code(), GetParam()) << part;
     bad->fail_reads_of(part, 0);
   }
   const Status s = open_again();
@@ -162,16 +165,28 @@ TEST_F(LogDamageTest, AReadThatFailsForLackOfMemoryCutsNothing) {
 }
 
 // Also where only the look behind the end meets it: what lies there may be the proof.
-TEST_F(LogDamageTest, ALookBehindTheEndThatFailsForLackOfMemoryCutsNothing) {
+TEST_P(ReadsThatSayNothingTest, CutNothingWhereTheyLookBehindTheEnd) {
   const uint64_t torn = commit_one("a", false);
   commit_one("b", false);
   crash();
   make_log_bad(torn);
-  bad->fail_reads_of("log/1", ENOMEM);
-  EXPECT_EQ(open_again().code(), ENOMEM);
+  bad->fail_reads_of("log/1", GetParam());
+  EXPECT_EQ(open_again().code(), GetParam());
   bad->fail_reads_of("log/1", 0);
   EXPECT_EQ(open_again().code(), EIO);
 }
+
+// Nor is one of two copies taken for damaged.
+TEST_P(ReadsThatSayNothingTest, CondemnNoLabel) {
+  crash();
+  bad->fail_reads_of("label", GetParam());
+  EXPECT_EQ(open_again().code(), GetParam());
+  bad->fail_reads_of("label", 0);
+  EXPECT_TRUE(open_again().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(, ReadsThatSayNothingTest,
+                         testing::Values(ENOMEM, ETIMEDOUT, ENOLINK, ENODEV, EBADE));
 
 // Blocks of the log from `first` on, to the end of the ring.
 class UnreadableRestTest : public LogDamageTest {

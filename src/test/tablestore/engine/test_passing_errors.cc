@@ -1,5 +1,7 @@
 // Errors of the table's files that pass: they cost nothing, and condemn no file.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -221,7 +223,7 @@ TEST_F(PassingErrorsTest, ARepairCondemnsNoFileForAnErrorThatPasses) {
 
 // That says nothing of the file: neither that it is damaged nor that it is sound.
 TEST_F(PassingErrorsTest, AFileThatCannotBeLookedAtIsNotCalledSound) {
-  for (const int lack : {EMFILE, ENOMEM}) {
+  for (const int lack : {EMFILE, ENOMEM, ETIMEDOUT, ENOLINK}) {
     flaky->fail_opens(1000, lack);
     const auto found = engine->find_table_damage();
     EXPECT_EQ(found.status().code(), lack) << found.status().what();
@@ -232,6 +234,87 @@ TEST_F(PassingErrorsTest, AFileThatCannotBeLookedAtIsNotCalledSound) {
   }
   expect_nothing_condemned();
   for (int i = 0; i < rows; i += 100) EXPECT_TRUE(get(Family::object, key(i)));
+}
+
+// A path to the disk may come back, at once or when somebody has looked at it.
+TEST_F(PassingErrorsTest, APathThatIsGoneSaysNothingOfTheFilesBehindIt) {
+  for (const int error : {ETIMEDOUT, ENOLINK, ENODEV, EBADE}) {
+    forget();
+    flaky->fail_reads(read_tries - 1, error);
+    EXPECT_EQ(get(Family::object, key(7)), std::string(100, 'h'));
+    forget();
+    flaky->fail_reads(1000, error);
+    std::string value;
+    EXPECT_EQ(engine->get(Family::object, key(7), &value).status().code(), error);
+    auto it = engine->iterate(Family::object, "k", "l", AtDamage::step_over);
+    it->seek_to_first();
+    EXPECT_FALSE(it->valid());
+    EXPECT_EQ(it->status().code(), error);
+    EXPECT_EQ(engine->compact().code(), error);
+    flaky->fail_reads(0);
+    expect_nothing_condemned();
+    expect_all_rows(AtDamage::fail, [](int) {});
+    auto txn = std::make_shared<Txn>();
+    txn->put(Family::omap, "after", "it");
+    commit(txn);
+    EXPECT_TRUE(engine->checkpoint().ok());
+  }
+  EXPECT_TRUE(engine->compact().ok());
+}
+
+// A salvage drops what cannot be read: of what nobody has seen it drops nothing.
+class SalvageOfAFlakyTableTest : public PassingErrorsTest {
+ protected:
+  void SetUp() override {
+    PassingErrorsTest::SetUp();
+    engine.reset();
+    options.table_cache_bytes = 64 << 10;  // less than it reads
+    // The first half, so that nothing is below it.
+    std::filesystem::path rotten;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/table"))
+      if (entry.path().extension() == ".sst" && entry.file_size() > 100000 &&
+          (rotten.empty() || entry.path() < rotten))
+        rotten = entry.path();
+    std::fstream file(rotten, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(50000);
+    file.write("rot", 3);
+    ASSERT_TRUE(file.good());
+    file.close();
+    ASSERT_NO_FATAL_FAILURE(open_flaky());
+  }
+  std::set<int> lost_rows() {
+    std::set<int> lost;
+    std::string value;
+    for (int i = 0; i < rows; ++i) {
+      const auto found = engine->get(Family::object, key(i), &value);
+      if (!found.ok() || !*found) lost.insert(i);
+    }
+    return lost;
+  }
+};
+
+TEST_F(SalvageOfAFlakyTableTest, DropsNothingThatIsBehindAPathThatIsGone) {
+  const std::set<int> lost = lost_rows();
+  EXPECT_GT(lost.size(), 0u);
+  EXPECT_LT(lost.size(), 100u);
+  for (const int error : {ETIMEDOUT, ENOLINK, ENOMEM}) {
+    // In the middle of it: when it is known what cannot be read.
+    const auto damaged = engine->salvage_table(
+        [](Family, std::string_view) {}, [&](const std::vector<DamagedTableFile>& found) {
+          EXPECT_EQ(found.size(), 1u);
+          flaky->fail_reads_elsewhere(found.at(0).path, error);
+          return Status();
+        });
+    EXPECT_EQ(damaged.status().code(), error) << damaged.status().what();
+    EXPECT_GT(flaky->failed_elsewhere(), 0);
+    flaky->fail_reads_elsewhere({}, 0);
+    EXPECT_EQ(lost_rows(), lost) << error;
+    engine.reset();
+    ASSERT_NO_FATAL_FAILURE(open_flaky());
+  }
+  const auto damaged = engine->salvage_table([](Family, std::string_view) {});
+  ASSERT_TRUE(damaged.ok()) << damaged.status().what();
+  EXPECT_EQ(lost_rows(), lost);
 }
 
 // MANIFEST and CURRENT, without which nothing else of the table is known.

@@ -77,10 +77,12 @@ struct Copy {
   std::string fault;
 };
 
-Copy read_copy(File& file, unsigned index) {
+// An error says nothing of the copy.
+Result<Copy> read_copy(File& file, unsigned index) {
   BlockMemory memory(block_bytes);
   Copy copy;
   if (Status s = file.read(index * block_bytes, memory.span()); !s.ok()) {
+    if (s.code() != EIO) return s;
     copy.fault = "cannot be read (" + s.what() + ")";
     return copy;
   }
@@ -94,6 +96,15 @@ Copy read_copy(File& file, unsigned index) {
     copy.block = block;
   }
   return copy;
+}
+
+Status read_copies(File& file, Copy (&copies)[label_copies]) {
+  for (unsigned i = 0; i < label_copies; ++i) {
+    auto copy = read_copy(file, i);
+    if (!copy.ok()) return copy.status();
+    copies[i] = copy.take();
+  }
+  return {};
 }
 
 // The copy to go by: 0 or 1; none where both are damaged.
@@ -192,9 +203,8 @@ Status write_label(Disk& disk, const Label& label) {
   Result<std::unique_ptr<File>> file = open_for_writing(disk);
   if (!file.ok()) return file.status();
   Copy copies[label_copies];
-  if ((*file)->size_bytes() > 0) {
-    for (unsigned i = 0; i < label_copies; ++i) copies[i] = read_copy(**file, i);
-  }
+  if ((*file)->size_bytes() > 0)
+    if (Status s = read_copies(**file, copies); !s.ok()) return s;
   const std::optional<unsigned> best = newest(copies);
   BlockMemory memory(block_bytes);
   const LabelBlock block = encode(label, best ? copies[*best].block->sequence + 1 : 1);
@@ -218,7 +228,7 @@ Result<Label> read_label(Disk& disk, bool* repair_needed) {
   if (!file.ok()) return file.status();
 
   Copy copies[label_copies];
-  for (unsigned i = 0; i < label_copies; ++i) copies[i] = read_copy(**file, i);
+  if (Status s = read_copies(**file, copies); !s.ok()) return s;
   const std::optional<unsigned> best = newest(copies);
   if (!best) {
     return Status(EIO, name + ": both copies are damaged: the first " + copies[0].fault +

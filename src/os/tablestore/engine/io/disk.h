@@ -61,7 +61,7 @@ class File {
   virtual ~File() = default;
   virtual const std::string& path() const = 0;
   virtual uint64_t size_bytes() const = 0;
-  // Fills all of `out`; EIO where the disk fails, whatever it calls that, or the file ends before.
+  // Fills all of `out`; EIO where the disk fails, or the file ends before. See read_errors.h.
   virtual Status read(uint64_t offset, std::span<std::byte> out) = 0;
   virtual Status write(uint64_t offset, std::span<const std::byte> data) = 0;
   // fdatasync. After an error nothing more may be promised on this disk: never retry.

@@ -11,6 +11,7 @@
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_extents.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
+#include "os/tablestore/engine/io/read_errors.h"
 #include "os/tablestore/engine/io/system_call.h"
 #include "os/tablestore/engine/require.h"
 
@@ -153,11 +154,8 @@ Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   return Status();
 }
 
-// Direct I/O passes on what the device says: a sector that cannot be read is ENODATA, others are
-// EREMOTEIO, EILSEQ, ETIMEDOUT, EUCLEAN of the file system. Only a lack of memory is none of these.
 Status PosixFile::failed_read(int error, uint64_t offset, uint64_t length) const {
-  const Status s = failed(error, "read", offset, length);
-  return error == ENOMEM ? s : Status(EIO, s.what());
+  return Status(code_of_failed_read(error), failed(error, "read", offset, length).what());
 }
 
 Status PosixFile::write(uint64_t offset, std::span<const std::byte> data) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "os/tablestore/engine/io/read_errors.h"
 #include "os/tablestore/engine/table/rocksdb_status.h"
 #include "rocksdb/file_system.h"
 
@@ -18,7 +19,15 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-bool may_pass(const IOStatus& s) { return s.IsIOError() && !s.IsPathNotFound() && is_damage(s); }
+bool may_pass(const IOStatus& s) {
+  return s.IsIOError() && !s.IsPathNotFound() && (is_damage(s) || is_path_error(lack_in(s)));
+}
+
+// RocksDB must not step over what nobody has seen, as it does over damage, which it knows by the
+// code.
+IOStatus named(IOStatus s) {
+  return lack_in(s) ? IOStatus::TimedOut(s.ToString()) : s;
+}
 
 // After `failed`, which read() has come to.
 template <typename Read>
@@ -27,7 +36,7 @@ IOStatus repeat(const ReadRetries& retries, const IOStatus& failed, Read read) {
   for (unsigned left = may_pass(failed) ? retries.max() : 0; left > 0 && may_pass(s); --left)
     s = read();
   if (s.ok() && !failed.ok()) retries.helped("table: " + failed.ToString());
-  return s;
+  return named(s);
 }
 
 // What a store is opened by, and calls that only look: a refusal would follow from their failure.

@@ -8,10 +8,11 @@
 namespace tablestore {
 
 int lack_in(const rocksdb::Status& s) {
-  if (!s.IsIOError() || s.IsNoSpace()) return 0;
+  if ((!s.IsIOError() && !s.IsTimedOut()) || s.IsNoSpace()) return 0;
   const std::string text = s.ToString();
   // ENFILE first: its text begins with that of EMFILE.
-  for (const int lack : {ENFILE, EMFILE, ENOMEM, EAGAIN, EACCES, EPERM, EDQUOT})
+  for (const int lack : {ENFILE, EMFILE, ENOMEM, EAGAIN, EACCES, EPERM, EDQUOT, ETIMEDOUT, ENOLINK,
+                         ENODEV, EBADE, ESTALE, EHOSTDOWN, ENOTCONN, ESHUTDOWN})
     if (text.find(std::strerror(lack)) != std::string::npos) return lack;
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "os/tablestore/engine/io/read_errors.h"
 #include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/table/counter_merge.h"
 #include "os/tablestore/engine/table/rocksdb_status.h"
@@ -232,7 +233,7 @@ void TableDamage::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     return;
   }
   const int lack = lack_in(*error);
-  if (!is_lack(lack)) return;
+  if (!is_lack(lack) && !(of_compaction && is_path_error(lack))) return;
   reporter_.log(Reporter::Level::warning, "table: it waits for what is lacking: " +
                                               error->ToString());
   // RocksDB begins a compaction anew after a second. What else has failed, Table::resume() begins

@@ -75,7 +75,7 @@ class TableDamage : public rocksdb::EventListener {
   void add(rocksdb::DB& db, const rocksdb::LiveFileMetaData& file, DamagedTableFile damage);
   void keep_out(rocksdb::DB& db, uint64_t number);
   void forget_dead_files(rocksdb::DB& db);
-  // Nothing: the file is sound. An error: what this process lacks.
+  // Nothing: the file is sound. An error: what this process lacks, or why nobody could look.
   Result<std::optional<DamagedTableFile>> examine(const rocksdb::LiveFileMetaData& file) const;
   rocksdb::Status read_all(const rocksdb::LiveFileMetaData& file, DamagedTableFile* damage) const;
   void forget_pages(const std::string& path) const;
