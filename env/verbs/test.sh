@@ -150,14 +150,15 @@ leave_out_bluestore() {
   skipped=$((skipped + of_bluestore))
 }
 
-# The engine's tests and a part of the store's under both sanitizers, in two chains: each builds
-# with all processors and then tests with one. Of what takes long both get one seed, and the thread
+# The engine's tests and a part of the store's under both sanitizers, and the fuzz targets, in two
+# chains: each builds with all processors and then tests with one. Of what takes long both get one seed, and the thread
 # sanitizer what has threads; `./run test unit --sanitize thread` leaves nothing out.
 more_of_the_same='Mixes/ContainersFill.*:Seeds/EngineModel.*/1:Seeds/EngineModel.*/2'
 more_of_the_same+=':Seeds/EngineModel.*/3'
 suite_engine_sanitizers() {
   suite_unit --sanitize thread --gtest_filter="-RottenPartTest.*:$more_of_the_same"
   suite_unit --sanitize address --gtest_filter="-$more_of_the_same"
+  suite_fuzz_driver engine
 }
 suite_store_sanitizers() {
   suite_store --sanitize address

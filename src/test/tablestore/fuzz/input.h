@@ -1,6 +1,6 @@
-// What the fuzz targets have in common. Each is one program: libFuzzer's main() and one function
-// that is given bytes (`./run fuzz`). What it finds wrong ends the process, by require() or by a
-// sanitizer.
+// What the fuzz targets have in common. Each is one program: the main() of libFuzzer (`./run fuzz`)
+// or of driver_main.cc, and one function that is given bytes. What it finds wrong ends the process,
+// by require() or by a sanitizer.
 #pragma once
 
 #include <algorithm>

@@ -214,6 +214,44 @@ class Names(Tree):
             "a document cites 2026-01-03T0000-quick.json, which is not here"])
 
 
+class FuzzInputs(Tree):
+    INPUT = "2aae6c35c94fcfb4"  # begins the SHA-1 of "hello world"
+
+    def committed(self, name: str) -> None:
+        self.file(f"{tree.FUZZ_INPUTS}/{name}", "hello world")
+
+    def breaches(self) -> list[str]:
+        return self.found(tree.fuzz_inputs_are_of_a_target)
+
+    def test_each_target_has_some_and_each_is_a_targets(self) -> None:
+        self.file("src/test/tablestore/fuzz/fuzz_label.cc")
+        self.file("src/test/objectstore/tablestore/fuzz/fuzz_onode.cc")
+        self.committed(f"label/{self.INPUT}")
+        self.committed(f"onode/bug-{self.INPUT[:8]}")
+        self.assertEqual(self.breaches(), [])
+
+    def test_a_target_without_is_a_breach(self) -> None:
+        self.file("src/test/tablestore/fuzz/fuzz_label.cc")
+        (self.root / tree.FUZZ_INPUTS / "label").mkdir(parents=True)
+        self.assertEqual(self.breaches(), [
+            f"src/test/tablestore/fuzz/fuzz_label.cc:1: {tree.FUZZ_INPUTS} has no inputs of this "
+            "target"])
+
+    def test_inputs_of_a_former_target_are_a_breach(self) -> None:
+        self.committed(f"shared_slot/{self.INPUT}")
+        self.assertEqual(self.breaches(), [
+            f"{tree.FUZZ_INPUTS}/shared_slot:1: there is no target fuzz_shared_slot.cc: nothing "
+            "runs these"])
+
+    def test_an_input_that_was_changed_is_a_breach(self) -> None:
+        self.file("src/test/tablestore/fuzz/fuzz_label.cc")
+        self.committed("label/5aae6c35c94fcfb4")
+        self.committed("label/bug-2aa")
+        self.assertEqual(self.breaches(), [
+            f"{tree.FUZZ_INPUTS}/label/{name}:1: is not the input that it was: its name begins "
+            "another SHA-1" for name in ("5aae6c35c94fcfb4", "bug-2aa")])
+
+
 class Unused(Tree):
     PROGRAM = """
 namespace tablestore {

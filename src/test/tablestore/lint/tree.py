@@ -4,6 +4,7 @@
 of the floors below it. Rooms of one floor do not know each other. Every rule takes the root of a
 checkout, so that the tests can show it a made-up tree; it yields each breach with its place.
 """
+import hashlib
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -57,6 +58,9 @@ README_ROOTS = (STORE, "src/test/tablestore", "src/test/objectstore/tablestore",
                 "bench", "patches", "doc")
 NO_README = ("qa/objectstore", "qa/suites", "qa/suites/*", "src/test/tablestore/fuzz/corpus*",
              "bench/results", "patches/*", "doc/*", "*/__pycache__")
+
+FUZZ = ("src/test/tablestore/fuzz", "src/test/objectstore/tablestore/fuzz")
+FUZZ_INPUTS = "src/test/tablestore/fuzz/corpus"
 
 CONTENTS = "doc/dev/tablestore.rst"
 CONTENTS_TITLE = "Rooms"
@@ -232,5 +236,22 @@ def results_are_cited(root: Path) -> Iterator[Breach]:
             yield results, 1, f"a document cites {name}.json, which is not here"
 
 
+def fuzz_inputs_are_of_a_target(root: Path) -> Iterator[Breach]:
+    """Each fuzz target has committed inputs, and no others are there: nothing would run them. An
+    input has the name that libFuzzer gave it, the beginning of its SHA-1: it is as it was found."""
+    targets = {path.stem.removeprefix("fuzz_"): path
+               for folder in FUZZ for path in (root / folder).glob("fuzz_*.cc")}
+    here = {path.parent.name for path in (root / FUZZ_INPUTS).glob("*/*")}
+    for name in sorted(set(targets) - here):
+        yield targets[name], 1, f"{FUZZ_INPUTS} has no inputs of this target"
+    for name in sorted(here - set(targets)):
+        yield root / FUZZ_INPUTS / name, 1, f"there is no target fuzz_{name}.cc: nothing runs these"
+    for path in sorted((root / FUZZ_INPUTS).glob("*/*")):
+        name = path.name.removeprefix("bug-")
+        if len(name) < 8 or not hashlib.sha1(path.read_bytes()).hexdigest().startswith(name):
+            yield path, 1, "is not the input that it was: its name begins another SHA-1"
+
+
 RULES = (includes_go_down_only, parts_have_no_friends, folders_have_a_readme,
-         contents_name_the_folders, named_files_exist, results_are_cited)
+         contents_name_the_folders, named_files_exist, results_are_cited,
+         fuzz_inputs_are_of_a_target)

@@ -6,12 +6,13 @@
 Each mutant is a change of the engine's source that a tired programmer could make. It is compiled
 in place of the file that it changes, linked with its judge, and must make that fail. Its judge is
 the simulator, whose disk fails, fills up and decays; or some of the engine's own tests, below the
-seam to the disk and where few histories come by; or, with --powercut, the program that cuts the
-power below real file systems. "identity" and "identity_below" change nothing, and no judge may
-find them: what a mutant is found by is the mutation. A judge that does not come to an end has
-found nothing: such a mutant is unknown, and unknown is not passed. Runs inside the environment,
-where these programs have been built (BUILD, the first line below); ends with a line of counts in
-the format of the other suites: every mutant is a test.
+seam to the disk and where few histories come by; or a fuzz target, with its committed inputs and
+random changes of these; or, with --powercut, the program that cuts the power below real file
+systems. "identity" and its like change nothing, and no judge may find them: what a mutant is found
+by is the mutation. A judge that does not come to an end has found nothing: such a mutant is
+unknown, and unknown is not passed. Runs inside the environment, where these programs have been
+built (BUILD, the first line below); ends with a line of counts in the format of the other suites:
+every mutant is a test.
 """
 import argparse
 import random
@@ -31,6 +32,8 @@ TIMEOUT = 1500  # seconds of a judge: many times what it takes
 DAMAGE = ["--faults", "errors,full,damage"]
 SIMULATOR, POWERCUT, UNIT = "tablestore_sim", "tablestore_powercut", "tablestore_engine_test"
 TESTS = ROOT / "src/test/tablestore"
+FUZZ = TESTS / "fuzz"
+FUZZ_RUNS = 20000
 SOURCES = {  # of each program, beside libraries
     SIMULATOR: [TESTS / "sim/main.cc"],
     POWERCUT: [p for p in sorted((TESTS / "powercut").glob("*.cc"))
@@ -51,7 +54,12 @@ class Mutant:
     name: str
     what: str
     edits: tuple[Edit, ...]
-    tests: str = ""  # a filter of the engine's own tests, which judge it; empty: the simulator
+    # What judges it: a filter of the engine's own tests, or a fuzz target; empty: the simulator.
+    tests: str = ""
+
+    @property
+    def fuzz_target(self) -> str:
+        return self.tests if self.tests.startswith("fuzz_") else ""
 
 
 def mutant(name: str, what: str, *edits: tuple[str, str, str], tests: str = "") -> Mutant:
@@ -354,13 +362,24 @@ MUTANTS = (
     mutant("lent_twice", "the lane is lent while somebody has it",
            (LANE, "  return is_free() && !has_work() &&\n", "  return !has_work() &&\n"),
            tests="CommitHereTest.ALaneThatIsTakenIsNotLent"),
+    mutant("geometry_believed", "a label whose log has no whole segments is used",
+           ("format/label.cc",
+            "                        block.log_bytes % block.segment_bytes == 0 &&\n", ""),
+           tests="fuzz_label"),
+    mutant("range_backwards", "a range of rows may end before it begins",
+           ("table/rows.cc", "      return row->key <= row->value;\n", "      return true;\n"),
+           tests="fuzz_rows"),
 )
 
-# The unchanged text of everything that mutants change, for each judge.
+# The unchanged text of everything that mutants change, for each judge; of the fuzz targets, of what
+# these judge.
 IDENTITY = "identity"
 IDENTITIES = (mutant(IDENTITY, "nothing is changed"),
               mutant("identity_below", "nothing is changed",
-                     tests=":".join(sorted({each.tests for each in MUTANTS if each.tests}))))
+                     tests=":".join(sorted({each.tests for each in MUTANTS
+                                            if each.tests and not each.fuzz_target}))),
+              *(mutant(f"identity_{target}", "nothing is changed", tests=target)
+                for target in sorted({each.fuzz_target for each in MUTANTS} - {""})))
 
 # What a power cut below a real file system must find as well: flushes that somebody forgot.
 POWERCUT_MUTANTS = ("skip_flush", "forget_first_touch")
@@ -374,19 +393,20 @@ def changed_files(each: Mutant) -> dict[str, str]:
             raise LookupError(f"{edit.path} has {text.count(edit.before)} times: {edit.before!r}")
         changed[edit.path] = text.replace(edit.before, edit.after)
     if each in IDENTITIES:
-        for path in {edit.path for other in MUTANTS for edit in other.edits}:
+        for path in {edit.path for other in MUTANTS if other.fuzz_target == each.fuzz_target
+                     for edit in other.edits}:
             changed[path] = (ENGINE / path).read_text(encoding="utf-8")
     return changed
 
 
 def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
     objects = []
+    flags = ["-std=c++20", "-O1", f"-I{ROOT}/src", "-isystem", f"{CEPH}/src/rocksdb/include",
+             "-idirafter", f"{CEPH}/src", "-idirafter", f"{CEPH}/src/rocksdb"]
     for path, text in changed_files(each).items():
         source = place / path.replace("/", "_")
         source.write_text(text, encoding="utf-8")
         objects.append(str(source.with_suffix(".o")))
-        flags = ["-std=c++20", "-O1", f"-I{ROOT}/src", "-isystem", f"{CEPH}/src/rocksdb/include",
-                 "-idirafter", f"{CEPH}/src", "-idirafter", f"{CEPH}/src/rocksdb"]
         if run(["g++", *flags, "-c", str(source), "-o", objects[-1]], log):
             raise LookupError(f"does not compile, see {log}")
     program = place / target
@@ -394,8 +414,12 @@ def compile_mutant(each: Mutant, place: Path, log: Path, target: str) -> Path:
     if target != UNIT:
         libraries.insert(0, str(BUILD / "libtablestore_sim_room.a"))
     # The archive's own version of a changed file is never asked for.
-    own = [str(BUILD / f"CMakeFiles/{target}.dir" / f"{source.relative_to(ROOT)}.o")
-           for source in SOURCES[target]]
+    if each.fuzz_target:
+        own = [*flags, *map(str, (FUZZ / f"{target}.cc", FUZZ / "driver_main.cc",
+                                  TESTS / "engine/memory_disk.cc"))]
+    else:
+        own = [str(BUILD / f"CMakeFiles/{target}.dir" / f"{source.relative_to(ROOT)}.o")
+               for source in SOURCES[target]]
     more = {POWERCUT: ["-lfuse3"], UNIT: ["-lgtest", "-lgmock", "-lgtest_main"]}.get(target, [])
     if run(["g++", *own, *objects, *libraries, *more, "-lsnappy", "-llz4", "-lz", "-luring",
             "-lpthread", "-o", str(program)], log):
@@ -454,10 +478,21 @@ def caught_by_tests(program: Path, tests: str, log: Path) -> str:
     return "unit tests" if found else ""
 
 
+def caught_by_fuzzing(program: Path, target: str, log: Path) -> str:
+    inputs = FUZZ / "corpus" / target.removeprefix("fuzz_")
+    ended = run(["env", "-C", str(program.parent), str(program), "-timeout=30",
+                 f"-runs={FUZZ_RUNS}", str(inputs)], log)
+    if ended > 0:  # what a target finds ends it by a signal
+        raise LookupError(f"the inputs of {target} cannot be run, see {log}")
+    return "fuzzing" if ended else ""
+
+
 def judge(each: Mutant, target: str, arguments: argparse.Namespace, here: Path, log: Path) -> str:
     """What finds it; empty: nothing."""
-    target = UNIT if each.tests else target
+    target = each.fuzz_target or (UNIT if each.tests else target)
     program = compile_mutant(each, here, log, target)
+    if each.fuzz_target:
+        return caught_by_fuzzing(program, target, log)
     if target == UNIT:
         return caught_by_tests(program, each.tests, log)
     if target == POWERCUT:
