@@ -43,6 +43,9 @@ suite_sim() {
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
   sim_part exhaustive-fresh --exhaustive --transactions 2 --only fresh,in_order
   sim_part exhaustive-wrapped --exhaustive --transactions 2 --only wrapped,in_order
+  # A group of the log that is lost, or lands on others, while what those had freed is others' space.
+  sim_part lost-group --seed 990001168 --faults errors,full,damage
+  sim_part misplaced-group --seed 990001256 --faults errors,full,damage
   run_sim_part /unit/plain/tablestore_damage files --seeds 400
   suite_fresh
   has_store_sim sim || return 0
