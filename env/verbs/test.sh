@@ -151,8 +151,9 @@ leave_out_bluestore() {
 }
 
 # The engine's tests and a part of the store's under both sanitizers, and the fuzz targets, in two
-# chains: each builds with all processors and then tests with one. Of what takes long both get one seed, and the thread
-# sanitizer what has threads; `./run test unit --sanitize thread` leaves nothing out.
+# chains: each builds with all processors and then tests with one. Of what takes long both get one
+# seed, and the thread sanitizer what has threads; `./run test unit --sanitize thread` leaves nothing
+# out.
 more_of_the_same='Mixes/ContainersFill.*:Seeds/EngineModel.*/1:Seeds/EngineModel.*/2'
 more_of_the_same+=':Seeds/EngineModel.*/3'
 suite_engine_sanitizers() {
@@ -163,6 +164,7 @@ suite_engine_sanitizers() {
 suite_store_sanitizers() {
   suite_store --sanitize address
   suite_store --sanitize thread
+  suite_fuzz_driver store
 }
 
 suite_store_sanitized() { # address|thread [GTEST ARGS]

@@ -126,7 +126,7 @@ def show(target: str, outcome: Outcome, where: Path) -> None:
         print(f"{target}: {outcome.output.strip()}" if outcome.ok else outcome.output, flush=True)
         return
     runs = outcome.last(r"stat::number_of_executed_units: (\d+)")
-    print(f"{target:12} {runs:>12} runs  cov {outcome.last(r'cov: ([0-9]+)'):>5}  "
+    print(f"{target:14} {runs:>10} runs  cov {outcome.last(r'cov: ([0-9]+)'):>5}  "
           f"inputs {outcome.last(r'corp: ([0-9]+)'):>5}  {'clean' if outcome.ok else 'FAILS'}",
           flush=True)
     if outcome.ok:
@@ -164,7 +164,7 @@ def driven(target: str, program: Path, seeds: Path, seed: int) -> bool:
 
 def judge(target: str, seeds: Path, command: list[str]) -> bool:
     if empty := without_inputs(target, seeds):
-        print(f"{target:12} FAILS: no inputs in {' '.join(empty)}", flush=True)
+        print(f"{target:14} FAILS: no inputs in {' '.join(empty)}", flush=True)
         return False
     where = seeds.parent / target
     outcome = run(command, where)
