@@ -145,8 +145,8 @@ MUTANTS = (
     mutant("no_epoch", "recovery does not begin a new epoch",
            ("recovery.cc", "  if (auto s = begin_epoch(&log); !s.ok()) return s;\n", "")),
     mutant("epoch_not_flushed", "the beginning of an epoch is not flushed",
-           ("recovery.cc", "  if (auto s = parts_.log.file(header.position).flush(); !s.ok()) "
-                           "return s;\n", "")),
+           ("recovery.cc", "  if (auto s = parts_.log.file(position).flush(); !s.ok()) return s;\n",
+            "")),
     mutant("any_group", "the reader takes any intact group, of whatever lap and epoch",
            ("log/log_reader.cc",
             "  return epoch_fits && h.previous_crc == at_.previous_crc && "

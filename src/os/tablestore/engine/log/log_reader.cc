@@ -176,8 +176,8 @@ Result<std::optional<LogGroup>> LogReader::next() {
   return Found(std::move(group));
 }
 
-// A group is a witness wherever it lies: a disk that writes it to another place, over groups that it
-// vouches for, has lost these and not what it says of them.
+// A group is a witness wherever it lies: a disk that has written it to another place, over groups
+// that it vouches for, has lost these and not what it says of them.
 Status LogReader::look_at(std::span<const std::byte> block, uint64_t position,
                           const LogPosition& end, BeyondEnd* found) {
   const auto header = parse_header(block, uuid_);
