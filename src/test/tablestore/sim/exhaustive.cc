@@ -50,6 +50,8 @@ struct Short {
   static void check_running(Machine&) {}  // check_recovered() has compared all
   static void end(Machine&) {}
 
+  static bool damages_after(Fate fate) { return leaves_nothing_to_chance(fate); }
+  static constexpr size_t damage_kinds = block_damage_kinds.size();
   static LiveLog live_log(const DiskImage& disk) { return read_live_log(disk); }
   static std::vector<BlockDamage> damages(const DiskImage& older, const DiskImage& disk,
                                           const LiveLog& log, bool all) {

@@ -102,6 +102,8 @@ struct Careless {
   }
   static void check_running(Machine&) {}
   static void end(Machine&) {}
+  static bool damages_after(Fate fate) { return leaves_nothing_to_chance(fate); }
+  static constexpr size_t damage_kinds = block_damage_kinds.size();
   static int live_log(const DiskImage&) { return 0; }
   static std::vector<BlockDamage> damages(const DiskImage&, const DiskImage&, int, bool) {
     return {{BlockDamage::Kind::rot, "a", 0}};

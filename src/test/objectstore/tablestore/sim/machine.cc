@@ -26,6 +26,7 @@ namespace {
 
 std::string directory;
 uint64_t provision_bytes = 0;
+bool accepts_log_loss = false;
 
 /// RocksDB makes one shard of so few bytes: in several, what is in which hangs on names that it
 /// makes up.
@@ -83,11 +84,7 @@ void take_back_failed_transactions(bool take_back)
 
 void provision(uint64_t bytes) { provision_bytes = bytes; }
 
-void accept_log_loss(bool accept)
-{
-  g_ceph_context->_conf.set_val_or_die("tablestore_accept_log_loss", accept ? "true" : "false");
-  g_ceph_context->_conf.apply_changes(nullptr);
-}
+void accept_log_loss(bool accept) { accepts_log_loss = accept; }
 
 // ---- callbacks
 
@@ -169,6 +166,7 @@ class Machine::Around : public tablestore::Surroundings {
   {
     set_engine_options(o);
     o.threads = machine.stepped_threads;
+    o.accept_log_loss = accepts_log_loss;
   }
   void transaction_begins(const std::shared_ptr<const Txn>& txn) override
   {

@@ -25,6 +25,10 @@
 
 namespace tablestore::sim {
 
+inline bool leaves_nothing_to_chance(Fate fate) {
+  return fate != Fate::torn && fate != Fate::scrambled && fate != Fate::killed;
+}
+
 struct ExhaustiveOptions {
   unsigned transactions = 0;     // the longest history; 0: as the simulator has it
   unsigned part = 0, parts = 1;  // every parts-th history only, from `part` on
@@ -74,6 +78,9 @@ using ExhaustiveLog = std::function<void(const std::string&)>;
 //   check_recovered(machine, before, crashed), check_running(machine), end(machine)
 //   live_log(disk), damages(older, disk, log, all)
 //                              of a disk without damage: see damage_places.h
+//   damages_after(fate), damage_kinds
+//                              whether what such a crash leaves is damaged, and in how many of the
+//                              ways each block; after an orderly end in all
 //   recover_damaged(before, crashed, damaged, log, random, result)
 //                              opens a disk of which one block is damaged, and judges it
 template <class Short>
@@ -206,11 +213,7 @@ class Exhaustive {
   void crash_all_ways(const Machine& machine, const Snapshot& snapshot) {
     ++result_.crash_points;
     for (const Fate fate : fates)
-      if (!options_.damage || leaves_nothing_to_chance(fate)) crash(machine, snapshot, fate);
-  }
-
-  static bool leaves_nothing_to_chance(Fate fate) {
-    return fate != Fate::torn && fate != Fate::scrambled && fate != Fate::killed;
+      if (!options_.damage || Short::damages_after(fate)) crash(machine, snapshot, fate);
   }
 
   void crash(const Machine& before, const Snapshot& snapshot, Fate fate, bool at_rest = false) {
@@ -262,7 +265,11 @@ class Exhaustive {
     const DiskImage& older = base_->image;
     const uint64_t print = disk.fingerprint();
     const auto log = Short::live_log(disk);
+    uint64_t turn = cases_.seed();  // so that each kind comes to each block, on one disk or another
     for (const BlockDamage& damage : Short::damages(older, disk, log, all)) {
+      constexpr size_t kinds = block_damage_kinds.size();
+      if (damage.kind == block_damage_kinds[0]) ++turn;
+      if (!all && (turn + size_t(damage.kind)) % kinds >= Short::damage_kinds) continue;
       if (!cases_.enter(of_damage, damage.name(), damage.story())) continue;
       Random random(cases_.seed());
       DiskImage damaged = disk;
