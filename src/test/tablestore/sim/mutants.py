@@ -90,7 +90,7 @@ MUTANTS = (
                    "  if (!frees.extents.empty()) "
                    "turn.pending_frees.push_back(std::move(frees));\n",
             "  if (!frees.extents.empty()) turn.pending_frees.push_back(std::move(frees));\n"
-            "  release_frees(turn, turn.durable_lsn);\n")),
+            "  release_frees(turn, turn.durable_lsn + 1);\n")),
     mutant("reuse_vouched_once", "freed slots are reused when one group vouches for them",
            (GROUP, "PendingFrees frees{turn.head.next_lsn + turn.group.size(), {}};",
             "PendingFrees frees{turn.head.next_lsn + turn.group.size() - 1, {}};"),
