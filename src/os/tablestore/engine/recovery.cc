@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/recovery.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "os/tablestore/engine/commit/commit_lane.h"
@@ -45,6 +46,7 @@ class Recovery {
   Status make_containers_again();
   Status replay_rows();
   Status write_rows(RowCombiner* rows, uint64_t applied);
+  Status with_room(const std::function<Status()>& change);
   Status write_checkpoint();
   Status checkpoint_if_needed(RecoveredLog* log);
   Status clear_unreadable();
@@ -400,7 +402,17 @@ Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
   uint64_t left_out = 0;
   std::string rep = rows->take(&left_out);
   parts_.counters.rows_left_out += left_out;
-  return parts_.table.write(&rep);
+  return with_room([&] { return parts_.table.write(&rep); });
+}
+
+// The table is full of what it has to flush, and the file system, too.
+Status Recovery::with_room(const std::function<Status()>& change) {
+  Status s = change();
+  while (is_lack_of_space(s.code()) && parts_.make_room()) {
+    parts_.table.resume();
+    s = change();
+  }
+  return s;
 }
 
 Status Recovery::replay() {
@@ -485,10 +497,14 @@ Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
   log->head = end_;
   log->tail = start_.position;
   if (!is_filling && lasting_troubles_.empty()) return {};
-  if (auto s = write_checkpoint(); !s.ok()) return s;
-  const Status flushed = parts_.table.flush();
   // The next checkpoint makes it durable, or the next recovery comes to the same.
-  if (flushed.code() == ENOSPC && !is_filling && !lost_) return {};
+  const bool can_wait = !lost_ && end_.position - start_.position + block_bytes <=
+                                      parts_.log.capacity_bytes();
+  const Status written = with_room([this] { return write_checkpoint(); });
+  if (is_lack_of_space(written.code()) && can_wait) return {};
+  if (!written.ok()) return written;
+  const Status flushed = with_room([this] { return parts_.table.flush(); });
+  if (is_lack_of_space(flushed.code()) && can_wait) return {};
   if (!flushed.ok()) return flushed;
   log->tail = end_.position;
   return {};

@@ -20,6 +20,7 @@ struct RecoveryParts {
   StoreUuid store_uuid;
   uint64_t group_bytes_max;      // of the log
   bool accept_log_loss = false;  // see EngineOptions
+  const std::function<bool()>& make_room;  // see CommitParts
 };
 
 struct RecoveredLog {

@@ -126,7 +126,8 @@ class Allocator {
 
   // A run of free unwritten blocks of a class.
   std::optional<Run> begin_prepare(unsigned slot_class, uint32_t max_blocks);
-  // A run of free blocks in a quiet container. Looks at a few containers per call.
+  // A run of free blocks in a quiet container. Looks at so many containers per call.
+  static constexpr unsigned punch_candidates = 64;
   std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                     uint32_t max_blocks);
   // A punched run, of a class or of any.

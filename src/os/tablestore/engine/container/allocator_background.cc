@@ -6,12 +6,6 @@
 #include "os/tablestore/engine/require.h"
 
 namespace tablestore {
-namespace {
-
-// How many containers begin_punch() looks at under the mutex.
-constexpr unsigned punch_candidates = 64;
-
-}  // namespace
 
 std::optional<Run> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
   std::lock_guard lock(mutex_);

@@ -89,28 +89,34 @@ Status ContainerFiles::open_class(unsigned slot_class, std::vector<Found>* found
                              std::to_string(container_bytes_));
     }
     if (Status s = (*file)->flush(); !s.ok()) return s;
-    auto unwritten = unwritten_blocks(**file);
+    BlockBitmap holes(blocks());
+    auto unwritten = unwritten_blocks(**file, &holes);
     if (!unwritten.ok()) return unwritten.status();
     std::lock_guard lock(mutex_);
     if (!files_.try_emplace(*container, Open{file.take(), slot_class}).second) {
       return Status(EIO, path + ": another class has a container of this number; one of the two "
                                 "files was put there by hand");
     }
-    found->push_back({*container, slot_class, unwritten.take()});
+    found->push_back({*container, slot_class, unwritten.take(), std::move(holes)});
   }
   return {};
 }
 
-Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file) const {
-  auto ranges = file.unwritten();
+Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file, BlockBitmap* holes) const {
+  std::vector<ByteRange> hole_ranges;
+  auto ranges = file.unwritten(holes ? &hole_ranges : nullptr);
   if (!ranges.ok()) return ranges.status();
+  const auto set_all = [this](const std::vector<ByteRange>& bytes, BlockBitmap* bitmap) {
+    for (const ByteRange& range : bytes) {
+      const uint64_t first = std::min<uint64_t>(range.offset / block_bytes, blocks());
+      const uint64_t end = std::min<uint64_t>(
+          (range.offset + range.length + block_bytes - 1) / block_bytes, blocks());
+      bitmap->set(first, end - first);
+    }
+  };
   BlockBitmap bitmap(blocks());
-  for (const ByteRange& range : *ranges) {
-    const uint64_t first = std::min<uint64_t>(range.offset / block_bytes, blocks());
-    const uint64_t end = std::min<uint64_t>(
-        (range.offset + range.length + block_bytes - 1) / block_bytes, blocks());
-    bitmap.set(first, end - first);
-  }
+  set_all(*ranges, &bitmap);
+  if (holes) set_all(hole_ranges, holes);
   return bitmap;
 }
 
@@ -123,8 +129,9 @@ std::vector<uint32_t> ContainerFiles::incomplete() const {
 Status ContainerFiles::remove_incomplete() {
   while (!incomplete_.empty()) {
     const auto [container, slot_class] = incomplete_.back();
-    if (Status s = remove_path(container, slot_class); !s.ok()) return s;
+    if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
     incomplete_.pop_back();
+    if (Status s = sync_class(slot_class); !s.ok()) return s;
   }
   return {};
 }
@@ -139,12 +146,15 @@ void ContainerFiles::close() {
 Status ContainerFiles::flushed(const Status& s) {
   if (s.ok()) return s;
   const Status failed(EIO, s.what());
+  flush_failed_ = true;
   failed_flush_(failed);
   return failed;
 }
 
 Status ContainerFiles::sync_class(unsigned slot_class) {
-  return flushed(disk_.sync_dir(class_dir(slot_class)));
+  const Status s = disk_.sync_dir(class_dir(slot_class));
+  // For want of a descriptor nothing was flushed, and nothing is lost.
+  return s.code() == EMFILE || s.code() == ENFILE ? s : flushed(s);
 }
 
 Status ContainerFiles::fill_new(File& file, Space space) {
@@ -156,21 +166,33 @@ Status ContainerFiles::fill_new(File& file, Space space) {
 
 Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class,
                                            Space space) {
-  auto file = open_watched(container_path(container, slot_class), OpenMode::create_new);
-  if (!file.ok()) return file.status();
-  Status status = fill_new(**file, space);
-  if (status.ok()) status = sync_class(slot_class);
-  if (is_lack(status.code())) {
-    *file = nullptr;
-    if (Status removed = remove_path(container, slot_class); !removed.ok()) return removed;
+  const std::string path = container_path(container, slot_class);
+  auto file = open_watched(path, OpenMode::create_new);
+  BlockBitmap unwritten(0);
+  const Status status =
+      file.ok() ? make_new(**file, slot_class, space, &unwritten) : file.status();
+  if (!status.ok()) {
+    if (file.ok()) *file = nullptr;
+    if (flush_failed_) return status;
+    // It may have a name, also where it could not be opened.
+    incomplete_.emplace_back(container, slot_class);
+    if (Status s = remove_incomplete(); !s.ok() && flush_failed_) return s;
+    return status;
   }
-  if (!status.ok()) return status;
-  auto unwritten = unwritten_blocks(**file);
-  if (!unwritten.ok()) return unwritten.status();
   std::lock_guard lock(mutex_);
   const bool added = files_.try_emplace(container, Open{file.take(), slot_class}).second;
   require(added, "a container's number is new");
   return unwritten;
+}
+
+Status ContainerFiles::make_new(File& file, unsigned slot_class, Space space,
+                                BlockBitmap* unwritten) {
+  if (Status s = fill_new(file, space); !s.ok()) return s;
+  if (Status s = sync_class(slot_class); !s.ok()) return s;
+  auto found = unwritten_blocks(file);
+  if (!found.ok()) return found.status();
+  *unwritten = found.take();
+  return {};
 }
 
 Status ContainerFiles::remove_path(uint32_t container, unsigned slot_class) {
