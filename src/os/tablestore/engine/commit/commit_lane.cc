@@ -138,6 +138,7 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
 bool CommitLane::lends_itself_to(const Txn& txn) const {
   return is_free() && !has_work() &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
+         !is_too_large_for_log(txn) &&
          log_has_space(group_bytes(std::max(record_bytes(txn), limits_.group_bytes_max))) &&
          lending_.is_wanted(std::chrono::steady_clock::now()) &&
          applier_.has_room();  // else it would wait for the table
@@ -292,8 +293,8 @@ std::optional<LogPosition> CommitLane::capture(Patience patience) {
 
 void CommitLane::recycle(uint64_t position) {
   std::lock_guard lock(mutex_);
-  require(position >= tail_ && position <= head_position_, "the log is recycled up to its end");
-  tail_ = position;
+  require(position <= head_position_, "the log is recycled up to its end");
+  tail_ = std::max(tail_, position);  // a transaction may have been its own checkpoint meanwhile
   work_.notify_all();
 }
 
@@ -381,6 +382,10 @@ bool CommitLane::commit_group(TakenLane& lane) {
   take_group(*lane);
   parts_.threads.hand_over();
   if (lane->group.empty()) return false;
+  if (is_too_large_for_log(*lane->group.front())) {
+    if (commit_by_checkpoint(*lane)) pass_to_applier(*lane);
+    return true;
+  }
   const std::span<const std::byte> group = build_group(*lane);
   wait_for_log_space(lane, group.size());
   {

@@ -180,8 +180,14 @@ class CommitLane {
   void flush(File& file) const;
   void flush_group(Turn& turn);
   void make_durable(Turn& turn);
+  void take_ownership(const Txn& txn, PendingFrees* frees);
   void release_frees(Turn& turn, uint64_t watermark);
   void pass_to_applier(Turn& turn);
+  bool is_too_large_for_log(const Txn& txn) const;
+  bool commit_by_checkpoint(Turn& turn);
+  void flush_data(Txn& txn);
+  bool apply_now(uint32_t count, std::string rows);
+  bool flush_table();
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
