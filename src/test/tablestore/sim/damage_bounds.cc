@@ -119,6 +119,15 @@ class Judge {
            !damaged_groups_.contains(group + 1);
   }
 
+  // That the first of the damaged groups was durable: an intact one behind it, or the table.
+  bool has_witness(size_t first) const {
+    const uint64_t lsn = log_.groups[first].first_lsn;
+    if (log_.applied_lsn >= lsn) return true;
+    for (size_t i = first + 1; i < log_.groups.size(); ++i)
+      if (!damaged_groups_.contains(i) && log_.groups[i].watermark >= lsn) return true;
+    return false;
+  }
+
   // Where the log may end.
   void judge_log() {
     chain_end_ = log_.groups.size();
@@ -129,11 +138,10 @@ class Judge {
     bounds_.accepted_lsn = lsn - 1;
     if (acknowledged_ >= lsn) allow_refusal("the log is damaged in transaction " +
                                             std::to_string(lsn));
-    for (size_t i = first + 1; i < log_.groups.size(); ++i)
-      if (!damaged_groups_.contains(i) && log_.groups[i].watermark >= lsn)
-        // A witness. Nobody knows of a transaction that was durable whether it was acknowledged.
-        return allow_refusal("the log is damaged in transaction " + std::to_string(lsn) +
-                             ", which was durable");
+    if (has_witness(first))
+      // Nobody knows of a transaction that was durable whether it was acknowledged.
+      return allow_refusal("the log is damaged in transaction " + std::to_string(lsn) +
+                           ", which was durable");
     chain_end_ = first;
     lose_from(lsn);
   }

@@ -10,10 +10,10 @@
 //                and the group was acknowledged, the store may be refused instead.
 //   log          Of a group that recovery starts from: that group and those after it, where they
 //                were all unacknowledged. Where one was acknowledged the store may be refused, and
-//                must be where a later group is a witness. The witness says what was durable, not
-//                what was acknowledged: where nobody was told of it, the store may be refused as
-//                well. A group without transactions, where the one behind it is intact, and
-//                anywhere else in the log: nothing.
+//                must be where a later group is a witness, or the table, which has it. A witness
+//                says what was durable, not what was acknowledged: where nobody was told of it, the
+//                store may be refused as well. A group without transactions, where the one behind
+//                it is intact, and anywhere else in the log: nothing.
 //   table        CURRENT, IDENTITY, the MANIFEST that CURRENT names: the store may be refused. A
 //                file of rows: reads of its rows fail, all others are as they were, and so is
 //                writing. Where it is one of those rows of the engine that follow from nothing

@@ -460,6 +460,16 @@ TEST_F(DamagedStore, DamageOfAGroupThatALaterOneVouchesForMayBeARefusal) {
   EXPECT_EQ(bounds().refusal, "") << "no group vouches for the last one";
 }
 
+// What the table has was durable, too; which blocks it took only the log says.
+TEST_F(DamagedStore, DamageOfAGroupThatTheTableHasMayBeARefusal) {
+  acknowledged = log.groups[0].last_lsn;
+  log.applied_lsn = log.groups[1].last_lsn;
+  damage_log(log.groups[1].begin);
+  const Bounds found = bounds_of(image, acknowledged, Machine::engine_options(), log);
+  EXPECT_EQ(found.least_lsn, acknowledged);
+  EXPECT_NE(found.refusal, "");
+}
+
 TEST_F(DamagedStore, DamageInFreeLogSpaceCostsNothing) {
   damage_log(log.groups[1].end + 40 * block_bytes);
   EXPECT_EQ(bounds().least_lsn, acknowledged);
