@@ -120,13 +120,13 @@ int ExtentMap::load(Onode& o, const BlockRange& range) const
   return result;
 }
 
-uint64_t ExtentMap::missing_blocks(Onode& o, const BlockRange& range) const
+std::vector<BlockRange> ExtentMap::missing_ranges(Onode& o, const BlockRange& range) const
 {
   std::lock_guard l{o.load_lock};
-  uint64_t blocks = 0;
+  std::vector<BlockRange> ranges;
   for (uint32_t index : missing(o, range))
-    blocks += range_of(o, index).blocks();
-  return blocks;
+    ranges.push_back(range_of(o, index));
+  return ranges;
 }
 
 int ExtentMap::load_to_change(Onode& o, const BlockRange& range,

@@ -52,8 +52,8 @@ class ExtentMap {
   /// forgotten.
   int load_to_change(Onode& o, const BlockRange& range, std::vector<BlockRange>* lost) const;
 
-  /// Of the object, in shards that hold `range` and are not in memory.
-  uint64_t missing_blocks(Onode& o, const BlockRange& range) const;
+  /// What shards that hold `range` and are not in memory hold of the object, ascending.
+  std::vector<BlockRange> missing_ranges(Onode& o, const BlockRange& range) const;
 
   /// A run of mapped blocks. Valid for as long as the lock is held.
   struct Piece {

@@ -70,9 +70,10 @@ int ObjectData::copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef&
 {
   if (!from->inline_data) {
     const BlockRange range{block_floor(from_offset), block_ceil(from_offset + length)};
-    if (int r = load_to_change(txn, *from, range, BlockRange{}); r < 0)
+    const int r = map.load(*from, range);
+    if (r < 0 && r != -EIO)   // what cannot be read of the source is lost in the target
       return r;
-    if (map.lookup(*from, range).empty())
+    if (r == 0 && map.lookup(*from, range).empty())
       return zero(txn, to, to_offset, length);
   }
   while (length > 0) {
@@ -109,13 +110,55 @@ int ObjectData::copy_within(ObjectTxn& txn, const OnodeRef& o, uint64_t from_off
 int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
                              uint64_t to_block, uint64_t bytes)
 {
-  const BlockRange replaced{to_block, to_block + range.blocks()};
-  if (int r = load_to_change(txn, from, range, BlockRange{}); r < 0)
+  // What cannot be read now of the source's map may be read later: only the target loses it.
+  std::vector<BlockRange> known, unknown;
+  if (int r = load_what_is_left(from, range, &known, &unknown); r < 0)
     return r;
+  if (int r = reserve_lost(txn, to, unknown); r < 0)
+    return r;
+  const BlockRange replaced{to_block, to_block + range.blocks()};
   if (int r = load_to_change(txn, to, replaced, replaced); r < 0)
     return r;
   std::vector<std::pair<uint64_t, MappedExtent>> copies;
-  const int r = map.for_each(from, range, [&](ExtentShard& shard, MappedExtent& e, uint64_t base) {
+  for (const BlockRange& part : known) {
+    if (int r = share_part(txn, from, part, &copies); r < 0)
+      return r;
+  }
+  unmap_blocks(txn, to, replaced);
+  set_size(txn, to, std::max(to.size, to_block * block_bytes + bytes));
+  for (const auto& [block, e] : copies)
+    map_blocks(txn, to, to_block + (block - range.first), e);
+  for (const BlockRange& lost : unknown)
+    lose_blocks(txn, to, BlockRange{to_block + (lost.first - range.first),
+                                    to_block + (lost.end - range.first)});
+  return 0;
+}
+
+int ObjectData::load_what_is_left(Onode& o, const BlockRange& range,
+                                  std::vector<BlockRange>* known, std::vector<BlockRange>* unknown)
+{
+  const int r = map.load(o, range);
+  if (r < 0 && r != -EIO)
+    return r;
+  uint64_t first = range.first;
+  for (const BlockRange& missing : map.missing_ranges(o, range)) {
+    const BlockRange part{std::max(range.first, missing.first), std::min(range.end, missing.end)};
+    if (part.empty())
+      continue;
+    if (first < part.first)
+      known->push_back(BlockRange{first, part.first});
+    unknown->push_back(part);
+    first = part.end;
+  }
+  if (first < range.end)
+    known->push_back(BlockRange{first, range.end});
+  return 0;
+}
+
+int ObjectData::share_part(ObjectTxn& txn, Onode& from, const BlockRange& range,
+                           std::vector<std::pair<uint64_t, MappedExtent>>* copies)
+{
+  return map.for_each(from, range, [&](ExtentShard& shard, MappedExtent& e, uint64_t base) {
     const uint64_t first = std::max(base + e.logical_block, range.first);
     const uint64_t end = std::min(base + e.logical_end(), range.end);
     const uint32_t skip = static_cast<uint32_t>(first - base - e.logical_block);
@@ -125,16 +168,9 @@ int ObjectData::share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& rang
         references.share(txn, e, Extent{e.physical.container, e.physical.block + skip, blocks});
     shard.dirty |= e.shared != was_shared;
     if (r == 0)
-      copies.emplace_back(to_block + (first - range.first), e.slice(skip, blocks));
+      copies->emplace_back(first, e.slice(skip, blocks));
     return r;
   });
-  if (r < 0)
-    return r;
-  unmap_blocks(txn, to, replaced);
-  set_size(txn, to, std::max(to.size, to_block * block_bytes + bytes));
-  for (const auto& [block, e] : copies)
-    map_blocks(txn, to, block, e);
-  return 0;
 }
 
 }  // namespace tablestore

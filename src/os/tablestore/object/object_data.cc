@@ -70,14 +70,10 @@ int ObjectData::load_to_change(ObjectTxn& txn, Onode& o, const BlockRange& range
 {
   if (const int r = map.load(o, range); r != -EIO)
     return r;
-  // Nobody could know before of the blocks that mark what is lost. They are there before anything
-  // is forgotten: who has forgotten, and cannot mark it, has holes, which are zeros to a reader.
-  const uint64_t most_bytes = map.missing_blocks(o, range) * block_bytes;
-  if (const Status s = engine.reserve(most_bytes); !s.ok()) {
-    derr << "no space to mark what " << o.oid << " has lost: " << s.what() << dendl;
-    return s.code() == ENOSPC ? -EIO : -s.code();
-  }
-  txn.reserved_bytes += most_bytes;
+  // The space is there before anything is forgotten: who has forgotten, and cannot mark it, has
+  // holes, which are zeros to a reader.
+  if (int r = reserve_lost(txn, o, map.missing_ranges(o, range)); r < 0)
+    return r;
   std::vector<BlockRange> all_forgotten;
   if (int r = map.load_to_change(o, range, &all_forgotten); r < 0)
     return r;
@@ -90,6 +86,19 @@ int ObjectData::load_to_change(ObjectTxn& txn, Onode& o, const BlockRange& range
                                                    : std::vector{before, after})
       lose_blocks(txn, o, lost);
   }
+  return 0;
+}
+
+int ObjectData::reserve_lost(ObjectTxn& txn, const Onode& o, const std::vector<BlockRange>& lost)
+{
+  uint64_t bytes = 0;
+  for (const BlockRange& range : lost)
+    bytes += range.blocks() * block_bytes;
+  if (const Status s = engine.reserve(bytes); !s.ok()) {
+    derr << "no space to mark what " << o.oid << " has lost: " << s.what() << dendl;
+    return s.code() == ENOSPC ? -EIO : -s.code();
+  }
+  txn.reserved_bytes += bytes;
   return 0;
 }
 

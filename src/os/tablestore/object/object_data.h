@@ -115,6 +115,8 @@ class ObjectData {
   /// be read. -EIO where there is no space for these: then nothing is forgotten.
   int load_to_change(ObjectTxn& txn, Onode& o, const BlockRange& range,
                      const BlockRange& replaced);
+  /// For lose_blocks() of these: nobody could know of them before. -EIO where there is no space.
+  int reserve_lost(ObjectTxn& txn, const Onode& o, const std::vector<BlockRange>& lost);
 
   // PoolStats::stored_bytes counts mapped blocks, without the part of the last one that is beyond
   // the object's size. So an object grows before its new blocks are mapped, and shrinks after its
@@ -214,6 +216,13 @@ class ObjectData {
   /// Maps what `range` of `from` holds, `bytes` of its data, from `to_block` on in `to` as well.
   int share_blocks(ObjectTxn& txn, Onode& from, const BlockRange& range, Onode& to,
                    uint64_t to_block, uint64_t bytes);
+  /// Loads the map of `range`, without a change of the object: `known` and `unknown` are its parts,
+  /// ascending. 0, or another error than -EIO.
+  int load_what_is_left(Onode& o, const BlockRange& range, std::vector<BlockRange>* known,
+                        std::vector<BlockRange>* unknown);
+  /// Adds references to what `range`, which is loaded, holds; appends it, by its block in `from`.
+  int share_part(ObjectTxn& txn, Onode& from, const BlockRange& range,
+                 std::vector<std::pair<uint64_t, MappedExtent>>* copies);
 
   CephContext* const cct;
   Engine& engine;

@@ -43,11 +43,12 @@ class DamagedChanges : public ObjectDataFixture {
     replace_row(Family::object, shard_key(object(name)->nid, index));
     evict(name);
   }
-  void replace_row(Family family, const std::string& key)
+  void replace_row(Family family, const std::string& key,
+                   const std::string& value = "not what it was")
   {
     engine->drain();
     auto damaging = std::make_shared<Txn>();
-    damaging->put(family, key, "not what it was");
+    damaging->put(family, key, value);
     commit(damaging);
   }
   int error_of(const std::string& name, uint64_t offset, uint64_t length)
@@ -217,6 +218,39 @@ TEST_F(DamagedChanges, OfADamagedPartOfTheExtentMapTheRestIsLost)
   EXPECT_EQ(pattern(8192, 2), read("b", start + 8192, 8192));
   write("a", 0, pattern(1 << 20, 3));
   EXPECT_EQ(pattern(1 << 20, 3), read_all("a"));
+}
+
+// Its row may be readable in a moment: only the clone lacks what it says.
+TEST_F(DamagedChanges, ACloneTakesNothingFromAnObjectWhoseExtentMapCannotBeReadNow)
+{
+  const uint64_t start = shard_span_bytes, all = 4 * shard_span_bytes;
+  for (const uint64_t to_offset : {uint64_t(0), uint64_t(512)}) {
+    SCOPED_TRACE(to_offset);
+    write("a", 0, pattern(all, 1));
+    engine->drain();
+    const std::string key = shard_key(object("a")->nid, 1);
+    std::string row;
+    ASSERT_TRUE(engine->get(Family::object, key, &row).take());
+    rot_shard("a", 1);
+    clone_range("a", "b", 0, all, to_offset);
+    EXPECT_EQ(-EIO, error_of("a", start, 1));
+    replace_row(Family::object, key, row);
+    evict("a");
+    EXPECT_EQ(pattern(all, 1), read_all("a"));
+    // Where it is copied, a block with some lost bytes is lost.
+    const uint64_t known = start - to_offset, again = 2 * start + 4096 - to_offset;
+    EXPECT_EQ(pattern(all, 1).substr(0, known), read("b", to_offset, known));
+    EXPECT_EQ(-EIO, error_of("b", start + 4096, 1));
+    EXPECT_EQ(-EIO, error_of("b", 2 * start - 1, 1));
+    EXPECT_EQ(pattern(all, 1).substr(again), read("b", again + to_offset, all));
+    reopen(false);
+    EXPECT_EQ(pattern(all, 1), read_all("a"));
+    EXPECT_EQ(-EIO, error_of("b", start + 4096, 1));
+    check_ownership();
+    remove("b");
+    remove("a");
+    check_ownership();
+  }
 }
 
 TEST_F(DamagedChanges, AnObjectWithADamagedExtentMapIsClonedAndCut)
