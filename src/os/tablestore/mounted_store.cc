@@ -198,11 +198,10 @@ int MountedStore::load(OpenFor purpose, Found& found)
     pools.discard_damaged(engine);
   if (int r = load_collections(purpose, found); r < 0)
     return r;
-  if (Status s = lost_names.load(); s.code() == EIO)
-    found.damaged_rows.push_back("which names of objects a repair has given up is not known as a "
-                                 "whole: " + s.what());
-  else if (!s.ok())
+  if (Status s = lost_names.load(found.has_copies, found.mended.get()); !s.ok())
     return failed(cct, s);
+  const auto& lost = lost_names.damage();
+  found.damaged_rows.insert(found.damaged_rows.end(), lost.begin(), lost.end());
   dout(10) << __func__ << " " << collections.all().size() << " collections" << dendl;
   mended = std::move(found.mended);
   if (purpose == OpenFor::use)

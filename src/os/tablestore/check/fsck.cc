@@ -48,7 +48,8 @@ int Fsck::run()
       &Fsck::check_objects,        &Fsck::check_own_onodes, &Fsck::check_shard_rows,
       &Fsck::check_inline_rows,
       &Fsck::check_omap_rows,      &Fsck::check_reference_maps, &Fsck::check_store_meta,
-      &Fsck::check_nid_bound,      &Fsck::check_collection_rows, &Fsck::check_pool_stats};
+      &Fsck::check_nid_bound,      &Fsck::check_collection_rows, &Fsck::check_lost_names,
+      &Fsck::check_pool_stats};
   Status s;
   for (const auto check : checks) {
     if (s.ok())

@@ -104,6 +104,7 @@ class Fsck {
   Status check_nid_bound();
   Status check_collection_rows();
   void check_lost_collection(const coll_t& cid);
+  Status check_lost_names();
   Status check_pool_stats();
   std::optional<uint32_t> bits_of(const coll_t& cid) const;
 

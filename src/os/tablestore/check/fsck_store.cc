@@ -151,6 +151,14 @@ void Fsck::check_lost_collection(const coll_t& cid)
     CopiedRow::put(*fixes, collection_key(cid), "");
 }
 
+Status Fsck::check_lost_names()
+{
+  // A repair has begun with writing them anew.
+  for (const std::string& damage : lost_names.damage())
+    repairable(damage, [](Txn&) {});
+  return {};
+}
+
 Status Fsck::check_pool_stats()
 {
   PoolTotals totals;

@@ -37,22 +37,6 @@ bool is_sound_node(std::string_view row)
   return node.ok() || node.status().code() == ENOTSUP;
 }
 
-/// Adds the keys of [first, last), without their first bytes. What cannot be read is stepped over,
-/// and `all` is false then.
-Status add_keys(Engine& engine, Family family, const std::pair<std::string, std::string>& range,
-                size_t prefix_bytes, std::set<std::string>* keys, bool* all)
-{
-  for (const AtDamage at_damage : {AtDamage::fail, AtDamage::step_over}) {
-    auto it = engine.iterate(family, range.first, range.second, at_damage);
-    for (it->seek(range.first); it->valid(); it->next())
-      keys->insert(std::string(it->key().substr(prefix_bytes)));
-    if (it->status().code() != EIO || at_damage == AtDamage::step_over)
-      return it->status();
-    *all = false;
-  }
-  return {};
-}
-
 }  // namespace
 
 void put_row(Txn& txn, const coll_t& cid, const CollectionNode& node)
@@ -71,20 +55,15 @@ Status Collections::load(bool has_copies, CollectionRows* rows)
 {
   std::unique_lock l{lock};
   std::set<std::string> keys;
-  bool all_rows = true, all_copies = has_copies;
-  const auto [first, last] = collections_range();
-  Status s = add_keys(engine, Family::super, {first, last}, 0, &keys, &all_rows);
-  if (s.ok() && has_copies)
-    s = add_keys(engine, Family::object, {copy_key(first), copy_key(last)}, copy_key({}).size(),
-                 &keys, &all_copies);
-  if (!s.ok())
-    return s;
-  rows->is_complete = all_rows || all_copies;
+  const auto is_complete = CopiedRow::list(engine, collections_range(), has_copies, &keys);
+  if (!is_complete.ok())
+    return is_complete.status();
+  rows->is_complete = *is_complete;
   for (const std::string& key : keys) {
     coll_t cid;
     if (!decode_collection_key(key, &cid))
       rows->bad_keys.push_back(key);
-    else if (s = load_one(cid, has_copies, rows); !s.ok())
+    else if (Status s = load_one(cid, has_copies, rows); !s.ok())
       return s;
   }
   return {};

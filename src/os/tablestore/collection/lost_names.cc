@@ -9,6 +9,7 @@
 
 #include "common/debug.h"
 #include "include/stringify.h"
+#include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/rows/keys.h"
 #include "os/tablestore/rows/row_codec.h"
 
@@ -38,6 +39,19 @@ std::string decode_end(std::string_view row)
   return std::string(r.bytes(r.varint_up_to(row.size())));
 }
 
+/// One of a newer version is no damage.
+bool is_sound_end(std::string_view row)
+{
+  try {
+    decode_end(row);
+    return true;
+  } catch (const NewerVersion&) {
+    return true;
+  } catch (const ceph::buffer::error&) {
+    return false;
+  }
+}
+
 bool is_one_name(std::string_view first, std::string_view end)
 {
   return end.size() == first.size() + 1 && end.starts_with(first) && end.back() == '\0';
@@ -45,42 +59,80 @@ bool is_one_name(std::string_view first, std::string_view end)
 
 }  // namespace
 
-Status LostNames::load()
+Status LostNames::load(bool has_copies, Txn* mended)
 {
   std::unique_lock l{mutex};
-  const auto [first, last] = lost_names_range();
-  auto it = engine.iterate(Family::super, first, last, AtDamage::step_over);
-  for (it->seek(first); it->valid(); it->next()) {
-    std::string end;
-    try {
-      end = decode_end(it->value());
-    } catch (const NewerVersion& e) {
-      return Status(ENOTSUP, std::string("a row of lost names: ") + e.what());
-    } catch (const ceph::buffer::error& e) {
-      derr << "a row of lost names is damaged: " << e.what() << "; all names behind its first one "
-           << "count as lost" << dendl;
-      end = all_onodes_range().second;
-    }
-    ranges.emplace(named_in(it->key()), std::move(end));
-  }
-  if (Status s = it->status(); !s.ok())
+  if (Status s = load_ranges(has_copies, mended); !s.ok())
     return s;
   if (ranges.empty())
     return {};
-  const auto [known_first, known_last] = known_names_range();
-  auto names = engine.iterate(Family::super, known_first, known_last, AtDamage::step_over);
-  for (names->seek(known_first); names->valid(); names->next())
-    known.emplace(named_in(names->key()));
-  if (Status s = names->status(); !s.ok())
+  if (Status s = load_known(); !s.ok())
     return s;
   present = true;
   tell();
-  // What cannot be read was stepped over.
-  auto strict = engine.iterate(Family::super, first, last);
-  strict->seek(first);
-  while (strict->valid())
-    strict->next();
-  return strict->status();
+  return {};
+}
+
+Status LostNames::load_ranges(bool has_copies, Txn* mended)
+{
+  const auto [first_onode, end_of_onodes] = all_onodes_range();
+  std::set<std::string> keys;
+  const auto is_complete = CopiedRow::list(engine, lost_names_range(), has_copies, &keys);
+  if (!is_complete.ok())
+    return is_complete.status();
+  if (!*is_complete) {
+    damage_found.push_back("neither the rows of lost names nor their copies can be read: all names "
+                           "of objects count as lost");
+    for (const std::string& key : keys)
+      CopiedRow::erase(*mended, key);
+    put(*mended, first_onode, end_of_onodes);
+    return {};
+  }
+  bool all_that_follow = false;
+  for (const std::string& key : keys) {
+    const auto row = CopiedRow::load(engine, key, has_copies, is_sound_end);
+    if (!row.ok())
+      return row.status();
+    if (!row->damage.empty())
+      damage_found.push_back(row->damage);
+    if (all_that_follow || (!row->value && !row->is_lost)) {
+      CopiedRow::erase(*mended, key);
+      continue;
+    }
+    std::string end = end_of_onodes;
+    if (row->is_lost) {
+      all_that_follow = true;
+      damage_found.back() += "; all names behind its first one count as lost";
+    } else {
+      try {
+        end = decode_end(*row->value);
+      } catch (const NewerVersion& e) {
+        return Status(ENOTSUP, std::string("a row of lost names: ") + e.what());
+      }
+    }
+    const std::string first(named_in(key));
+    if (row->damage.empty() && has_copies)
+      ranges.emplace(first, std::move(end));
+    else
+      put(*mended, first, end);
+  }
+  return {};
+}
+
+/// One whose newest row cannot be read may have been lost again.
+Status LostNames::load_known()
+{
+  const auto [first, last] = known_names_range();
+  auto it = engine.iterate(Family::super, first, last, AtDamage::step_over);
+  std::string none;
+  for (it->seek(first); it->valid(); it->next()) {
+    const auto found = engine.get(Family::super, it->key(), &none);
+    if (!found.ok() && found.status().code() != EIO)
+      return found.status();
+    if (found.ok() && *found)
+      known.emplace(named_in(it->key()));
+  }
+  return it->status();
 }
 
 // ---- asking
@@ -119,7 +171,7 @@ bool LostNames::hides_some(std::string_view first, std::string_view end) const
 void LostNames::put(Txn& txn, const std::string& first, const std::string& end)
 {
   ranges[first] = end;
-  txn.put(Family::super, lost_names_key(first), encode_end(end));
+  CopiedRow::put(txn, lost_names_key(first), encode_end(end));
 }
 
 void LostNames::submit(std::shared_ptr<Txn> txn)
@@ -144,7 +196,7 @@ void LostNames::lose(std::string first, std::string end)
     while (p != ranges.end() && p->first <= end) {
       first = std::min(first, p->first);
       end = std::max(end, p->second);
-      txn->erase(Family::super, lost_names_key(p->first));
+      CopiedRow::erase(*txn, lost_names_key(p->first));
       p = ranges.erase(p);
     }
     put(*txn, first, end);
@@ -176,7 +228,7 @@ void LostNames::know_all(Txn& txn, const std::string& first, const std::string& 
     --p;
   while (p != ranges.end() && p->first < end) {
     const auto [range_first, range_end] = *p;
-    txn.erase(Family::super, lost_names_key(range_first));
+    CopiedRow::erase(txn, lost_names_key(range_first));
     p = ranges.erase(p);
     if (range_first < first)
       put(txn, range_first, first);
@@ -192,7 +244,7 @@ void LostNames::settle()
   {
     std::shared_lock l{mutex};
     for (const auto& [first, end] : ranges)
-      txn->erase(Family::super, lost_names_key(first));
+      CopiedRow::erase(*txn, lost_names_key(first));
     for (const std::string& key : known)
       txn->erase(Family::super, known_name_key(key));
   }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/ceph_mutex.h"
 #include "include/common_fwd.h"
@@ -19,7 +20,8 @@ namespace tablestore {
 /// the table that a repair had to give up. An object with such a name that has no row may have
 /// been there: it is neither given as gone, nor made anew by a change of a part of it. Remembered
 /// in rows, until an operator says that the loss is settled (doc/dev/tablestore-format.rst, "Lost
-/// names"). Names are keys of Family::object.
+/// names"). Names are keys of Family::object. Where these rows cannot be read, more counts as lost,
+/// and less as known.
 ///
 /// Thread-safe, but for load() and lose(). Where nothing is lost, asking costs the look at one
 /// atomic.
@@ -30,9 +32,11 @@ class LostNames {
   {
   }
 
-  /// At the mount. EIO: some rows cannot be read; the others hold. ENOTSUP: those of a newer
-  /// version.
-  Status load();
+  /// At the mount. What is damaged of its rows is in `mended` then, and in damage(). ENOTSUP: they
+  /// are of a newer version.
+  Status load(bool has_copies, Txn* mended);
+  /// In words.
+  const std::vector<std::string>& damage() const { return damage_found; }
   /// While nobody else uses the store: what lies from `first` on and before `end` is lost, and what
   /// was known of it is so no longer. Durable on return.
   void lose(std::string first, std::string end);
@@ -53,6 +57,8 @@ class LostNames {
  private:
   static constexpr const char* trouble = "OBJECTS_LOST";
 
+  Status load_ranges(bool has_copies, Txn* mended);
+  Status load_known();
   bool hides_locked(std::string_view key) const;
   void put(Txn& txn, const std::string& first, const std::string& end);
   void submit(std::shared_ptr<Txn> txn);
@@ -65,6 +71,7 @@ class LostNames {
   mutable ceph::shared_mutex mutex = ceph::make_shared_mutex("TableStore::LostNames::mutex");
   std::map<std::string, std::string, std::less<>> ranges;   ///< ends by firsts; under mutex
   std::set<std::string, std::less<>> known;                 ///< of these; under mutex
+  std::vector<std::string> damage_found;
 };
 
 }  // namespace tablestore

@@ -54,6 +54,22 @@ void take_out_of_frame(Found* found)
   }
 }
 
+/// Adds the keys of [first, last), without their first bytes. What cannot be read is stepped over,
+/// and `all` is false then.
+Status add_keys(Engine& engine, Family family, const std::pair<std::string, std::string>& range,
+                size_t prefix_bytes, std::set<std::string>* keys, bool* all)
+{
+  for (const AtDamage at_damage : {AtDamage::fail, AtDamage::step_over}) {
+    auto it = engine.iterate(family, range.first, range.second, at_damage);
+    for (it->seek(range.first); it->valid(); it->next())
+      keys->insert(std::string(it->key().substr(prefix_bytes)));
+    if (it->status().code() != EIO || at_damage == AtDamage::step_over)
+      return it->status();
+    *all = false;
+  }
+  return {};
+}
+
 /// In words, for the line that names the row.
 std::string difference(const Found& row, const Found& copy)
 {
@@ -96,6 +112,20 @@ Result<CopiedRow> CopiedRow::load(Engine& engine, std::string_view key, bool has
   const bool row_says_no = of_row.damage.empty();
   found.is_lost = !found.value && !copy_says_no && !row_says_no;
   return found;
+}
+
+Result<bool> CopiedRow::list(Engine& engine, const std::pair<std::string, std::string>& range,
+                             bool has_copies, std::set<std::string>* keys)
+{
+  bool all_rows = true, all_copies = has_copies;
+  const auto& [first, last] = range;
+  Status s = add_keys(engine, Family::super, range, 0, keys, &all_rows);
+  if (s.ok() && has_copies)
+    s = add_keys(engine, Family::object, {copy_key(first), copy_key(last)}, copy_key({}).size(),
+                 keys, &all_copies);
+  if (!s.ok())
+    return s;
+  return all_rows || all_copies;
 }
 
 void CopiedRow::put(Txn& txn, std::string_view key, std::string_view value)

@@ -127,6 +127,27 @@ class StoreRowsFixture : public StoreFixture {
     EXPECT_TRUE(same(content(2, 300), read(ch, small)));
     EXPECT_EQ("value", omap(ch, small)["key"]);
   }
+  /// Eight placement groups of a pool, one with an object in it: the bits of the others leave one
+  /// value for its.
+  void make_eight()
+  {
+    for (uint32_t ps = 0; ps < 8; ++ps) {
+      Handle group = make_collection(pg(2, ps), 3);
+      if (group->cid == of_eight) {
+        write(group, in_it, 0, content(5, 5000));
+        touch(group, ghobject_t::make_pgmeta(2, ps, shard_id_t::NO_SHARD));
+      }
+      wait_durable(group);
+    }
+  }
+  void expect_of_eight_whole()
+  {
+    Handle group = store->open_collection(of_eight);
+    ASSERT_TRUE(group);
+    EXPECT_EQ(3, store->collection_bits(group));
+    EXPECT_TRUE(same(content(5, 5000), read(group, in_it)));
+  }
+
   /// What `ceph health` says of the mounted store under this name; nothing where it is silent.
   std::string alert(const std::string& name)
   {
@@ -140,6 +161,8 @@ class StoreRowsFixture : public StoreFixture {
   Handle ch;
   const ghobject_t large = object("large", 1, 0x10);
   const ghobject_t small = object("small", 1, 0x20);
+  const coll_t of_eight = pg(2, 5);
+  const ghobject_t in_it = object("object", 2, 0xd);
 };
 
 }  // namespace tablestore_test

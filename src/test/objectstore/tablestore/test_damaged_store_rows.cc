@@ -190,25 +190,14 @@ TEST_F(StoreDamagedRows, AKeyThatIsNoObjectDoesNotHideTheOthersNorKeepTheCollect
 
 TEST_F(StoreDamagedRows, OfACollectionStopsTheMountButNotFsckAndRepair)
 {
-  // Eight placement groups: the bits of the others leave one value for the eighth.
-  const coll_t cid = pg(2, 5);
-  for (uint32_t ps : {0, 1, 2, 3, 4, 6, 7})
-    make_collection(pg(2, ps), 3);
-  Handle damaged = make_collection(cid, 3);
-  const ghobject_t oid = object("object", 2, 0xd);
-  write(damaged, oid, 0, content(5, 5000));
-  wait_durable(damaged);
-  damaged.reset();
-  damage_both(collection_key(cid));
+  make_eight();
+  damage_both(collection_key(of_eight));
   EXPECT_EQ(-EIO, store->mount());
   EXPECT_EQ(1, store->fsck(false));
   EXPECT_EQ(0, store->repair(false));
   EXPECT_EQ(0, store->fsck(true));
   expect_objects_whole();
-  damaged = store->open_collection(cid);
-  ASSERT_TRUE(damaged);
-  EXPECT_EQ(3, store->collection_bits(damaged));
-  EXPECT_TRUE(same(content(5, 5000), read(damaged, oid)));
+  expect_of_eight_whole();
 }
 
 TEST_F(StoreDamagedRows, OfACollectionIsNotGuessed)
