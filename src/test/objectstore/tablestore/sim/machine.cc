@@ -302,6 +302,7 @@ int Machine::queue(TransactionMaker& maker, const coll_t& through)
       known.changed.insert(oid);
     record->doubtful.insert(maker.absent.begin(), maker.absent.end());
   }
+  refused_before_last = sim_disk->refused().reads;
   last_doubtful = record->doubtful;
   last_removed.clear();
   for (const auto& [cid, bits] : record->change.collections)

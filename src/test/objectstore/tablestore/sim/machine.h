@@ -198,6 +198,7 @@ class Machine {
   std::set<ghobject_t> floor_doubtful;
   std::map<coll_t, unsigned> last_removed;   ///< bits, by what was to be queued last
   std::set<ghobject_t> last_doubtful;        ///< by the same
+  uint64_t refused_before_last = 0;          ///< reads, in this life
   uint64_t floor_at;
   State latest_state;   ///< after all that was submitted, in the order of submission
   std::vector<RecordRef> submitted;

@@ -61,7 +61,8 @@ bool Machine::may_find_more_in_removed()
 {
   if (last_removed.empty())
     return false;
-  if (failing_reads || sim_disk->refused().reads > 0 ||
+  // It has to be while one looks whether it is empty.
+  if (sim_disk->refused().reads > refused_before_last ||
       !damaged_table_files(sim_disk->image()).empty())
     return true;
   return std::any_of(last_removed.begin(), last_removed.end(), [this](const auto& removed) {
