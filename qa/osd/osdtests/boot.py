@@ -64,3 +64,14 @@ def df_shows_what_is_stored(bed: Bed) -> str:
         wait_until("'ceph df' to show an empty pool", lambda: shown(0, 0, 0), DF_SECONDS,
                    explain=lambda: [str(bed.cluster.client.mon("df")["pools"])])
     return f"{stats['stored']} stored, {stats['bytes_used']} used, for {total} written"
+
+
+@test(stores=("tablestore",))
+def an_osd_that_is_stopped_tells_its_store(bed: Bed) -> None:
+    """It ends without a umount, and the store vouches for its last commits before that."""
+    log = bed.cluster.layout.log(bed.osd.name)
+    before = len(log.read_bytes())
+    bed.osd.stop()
+    check(b"prepare_for_fast_shutdown" in log.read_bytes()[before:], "the store was not told")
+    bed.cluster.restart_killed(bed.osd)
+    bed.cluster.recovered()

@@ -29,6 +29,17 @@ def damage_onode(bed: Bed, osd: Daemon, name: str, only_snapshots: bool = False)
              bed.cluster.layout.data(osd.name), environment=environment)
 
 
+def restart_damaged(bed: Bed, osd: Daemon, *names: str, snapshots_of: tuple[str, ...] = ()) -> None:
+    """`osd` cannot read these objects any more, nor the snapshots of those."""
+    osd.stop()
+    for name in names:
+        damage_onode(bed, osd, name)
+    for name in snapshots_of:
+        damage_onode(bed, osd, name, only_snapshots=True)
+    bed.cluster.restart_killed(osd)
+    bed.cluster.recovered()
+
+
 def write(io: rados.Ioctx, name: str, size: int) -> bytes:
     data = os.urandom(size)
     io.write_full(name, data)
@@ -88,10 +99,7 @@ def pg_repair_mends_damaged_onodes(bed: Bed) -> str:
         acting = [bed.cluster.osds[number] for number in group_of(bed, io)["acting"]]
         damaged = {"on the primary": acting[0], "on a replica": acting[1], "large": acting[2]}
         for name, osd in damaged.items():
-            osd.stop()
-            damage_onode(bed, osd, name)
-            bed.cluster.restart_killed(osd)
-            bed.cluster.recovered()
+            restart_damaged(bed, osd, name)
         processes = [osd.pid() for osd in acting]
         find_damage(bed)
         repair(bed, io)
@@ -149,10 +157,7 @@ def clients_get_eio_of_what_the_primary_cannot_read(bed: Bed) -> None:
         io = bed.cluster.client.open_pool(pool)
         data = write(io, "object", 300_000)
         primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
-        primary.stop()
-        damage_onode(bed, primary, "object")
-        bed.cluster.restart_killed(primary)
-        bed.cluster.recovered()
+        restart_damaged(bed, primary, "object")
         check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
         check_eio(lambda: io.read("object", 100), "read")
         check_eio(lambda: io.write("object", b"part", 4096), "write")
@@ -175,11 +180,7 @@ def a_snapshot_that_the_primary_cannot_read_is_not_gone(bed: Bed) -> None:
         bed.rados(pool, "mksnap", "before")
         heads = {name: write(io, name, 200_000) for name in ("head", "clone")}
         primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
-        primary.stop()
-        damage_onode(bed, primary, "head")
-        damage_onode(bed, primary, "clone", only_snapshots=True)
-        bed.cluster.restart_killed(primary)
-        bed.cluster.recovered()
+        restart_damaged(bed, primary, "head", snapshots_of=("clone",))
         check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
         process = primary.pid()
         for name in heads:
@@ -220,6 +221,7 @@ def a_repair_of_the_primarys_table_makes_no_object_absent(bed: Bed) -> str:
         check(name in lost and len(lost) < len(contents), f"errors of {lost}")
         check_eio(lambda: io.write(name, b"part", 4096), "write")
         check_eio(lambda: io.stat(name), "stat")
+        check_refused(bed, pool, "ls")
         wait_for_lost_objects(bed, True)
         find_damage(bed)
         repair(bed, io)
