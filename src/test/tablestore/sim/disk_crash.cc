@@ -182,6 +182,19 @@ void note_stranger(Inode* inode, const PendingOp& op) {
   }
 }
 
+// Part of `op` survives. What it has changed is as it should be, whatever lay there before.
+void survive_in_part(Inode* inode, const PendingOp& op, bool torn, Random& random) {
+  const FileView before = inode->damaged.empty() ? FileView() : inode->durable;
+  apply_part(inode->durable, op, torn, random);
+  if (op.stray) return;
+  std::erase_if(inode->damaged, [&](const auto& each) {
+    const auto& [block, damaged] = each;
+    const uint64_t at = block * block_bytes;
+    return damaged.since < op.id && op.offset <= at && at < op.offset + op.length &&
+           inode->durable.pages.get(block) != before.pages.get(block);
+  });
+}
+
 // Of what was being written, some sectors cannot be read after it.
 void lose_sectors(Inode* inode, const PendingOp& op, double chance, Random& random) {
   if (chance <= 0 || op.kind != PendingOp::Kind::write) return;
@@ -190,7 +203,7 @@ void lose_sectors(Inode* inode, const PendingOp& op, double chance, Random& rand
     const uint32_t block = uint32_t(op.offset / block_bytes + i);
     if (inode->durable.extents[block] != FileView::Extent::written) continue;
     DamagedBlock& damaged = inode->damaged[block];
-    if (!op.promised) damaged.good = inode->durable.pages.get(block);
+    if (!op.promised && !op.stray) damaged.good = inode->durable.pages.get(block);
     damaged.unreadable = true;
     damaged.since = op.id;
   }
@@ -232,7 +245,7 @@ void DiskImage::crash_inode(const std::string& path, Inode& inode, Fate fate, ui
     else
       inode.give_up(op);
     if (!part) continue;
-    apply_part(inode.durable, op, fate == Fate::torn, random);
+    survive_in_part(&inode, op, fate == Fate::torn, random);
     lose_sectors(&inode, op, bad_sector_chance_, random);
   }
   inode.pending.clear();

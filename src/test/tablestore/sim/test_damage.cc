@@ -1,6 +1,8 @@
 // What a disk does to what lies on it (disk_image.h), and what that may cost (damage_bounds.h).
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "test/tablestore/sim/damage_bounds.h"
 #include "test/tablestore/sim/machine.h"
 
@@ -362,6 +364,44 @@ TEST_F(DamagedDisk, AStrayWriteThatDoesNotSurviveIsNoDamage) {
   kept.crash(Fate::drop, random);
   EXPECT_EQ(read(kept, "a", 0), 's');
   EXPECT_EQ(read(kept.healed(), "a", 0), 0);
+}
+
+TEST_F(DamagedDisk, ABadSectorOfAStrayWriteHidesWhatLayThere) {
+  write("a", 1, 'o');
+  image.flush(id("a"));
+  image.set_bad_sector_chance(1);
+  for (int i = 0; i < 50; ++i) {
+    DiskImage stray = image;
+    auto page = std::make_shared<Page>();
+    page->fill(std::byte('s'));
+    PendingOp op{.stray = true, .offset = block_bytes, .length = block_bytes};
+    op.pages = {page};
+    stray.complete(id("a"), stray.submit(id("a"), std::move(op)));
+    stray.crash(Fate::scrambled, random);
+    ASSERT_EQ(read(stray.healed(), "a", 1), 'o');
+  }
+}
+
+// Whatever has become of a write over it: that is no damage any more.
+TEST_F(DamagedDisk, ADamagedBlockThatIsWrittenToHoldsWhatACrashLeaves) {
+  write("a", 0, 'o');
+  image.flush(id("a"));
+  ASSERT_TRUE(image.rot(id("a"), 0, 1));
+  unsigned whole = 0;
+  for (int i = 0; i < 50; ++i) {
+    DiskImage left = image;
+    auto page = std::make_shared<Page>();
+    page->fill(std::byte('x'));
+    PendingOp op{.length = block_bytes};
+    op.pages = {page};
+    left.complete(id("a"), left.submit(id("a"), std::move(op)));
+    left.crash(Fate::torn, random);
+    const FileView& view = left.inode(id("a")).current;
+    if (std::memcmp(view.page(0), page->data(), block_bytes) != 0) continue;
+    ++whole;
+    EXPECT_EQ(read(left.healed(), "a", 0), 'x');
+  }
+  EXPECT_GT(whole, 0u);
 }
 
 // A store whose last two transactions write data, after a checkpoint.
