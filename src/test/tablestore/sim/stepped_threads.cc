@@ -29,13 +29,16 @@ class NoLog : public rocksdb::Logger {
   void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
 };
 
+// Of background work, in its thread.
+thread_local unsigned sleeps = 0;
+
 // After an error RocksDB's background work sleeps for a second; where no time passes, neither does
 // that one.
 class SleeplessClock : public rocksdb::SystemClockWrapper {
  public:
   using rocksdb::SystemClockWrapper::SystemClockWrapper;
   const char* Name() const override { return "SleeplessClock"; }
-  void SleepForMicroseconds(int) override {}
+  void SleepForMicroseconds(int) override { ++sleeps; }
 };
 
 class SleeplessEnv : public rocksdb::EnvWrapper {
@@ -96,7 +99,8 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
       if (job.unschedule) job.unschedule(job.arg);
     return int(taken.size()) + pool->UnSchedule(tag, priority);
   }
-  // The queue's first, in this thread; false where there is none.
+  // The queue's first, in this thread; false where there is none, or it has failed and is to be
+  // tried again later: then it is in the queue once more.
   bool run_one() {
     Job job;
     {
@@ -105,9 +109,10 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
       job = queue_.front();
       queue_.pop_front();
     }
+    const unsigned before = sleeps;
     job.run(job.arg);
     wait();
-    return true;
+    return sleeps == before;
   }
   // A table is about to be opened.
   void begin() {
