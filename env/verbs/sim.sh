@@ -54,6 +54,7 @@ suite_sim() {
   store_sim_part twice --seeds 50 --seed 200000 --twice
   # A mount that fails after the engine has opened, then a crash.
   store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
+  # Rows of an extent map that cannot be read while it is cloned; a compaction that finds no space.
   store_sim_part unreadable-clone --seed 979300677 --steps 100 --faults errors,full,damage
   store_sim_part compaction-without-space --seed 979401853 --faults errors,full,damage
   store_sim_part exhaustive --exhaustive --transactions 1 --only ,in_order

@@ -1,8 +1,8 @@
 // The rows of Family::super that the engine itself keeps; their keys begin with a zero byte. What
 // reads a row says so (nullopt) where it has bytes that the engine never writes.
 //
-// log_start, applied and ownership_unknown follow from nothing else. So each is written twice, in one
-// batch, under the same key: once more to Family::object, which is in other files of the table.
+// log_start, applied and ownership_unknown follow from nothing else. So each is written twice, in
+// one batch, under the same key: once more to Family::object, which is in other files of the table.
 #pragma once
 
 #include <cstdint>
