@@ -46,6 +46,8 @@ suite_sim() {
   # A group of the log that is lost, or lands on others, while what those had freed is others' space.
   sim_part lost-group --seed 990001168 --faults errors,full,damage
   sim_part misplaced-group --seed 990001256 --faults errors,full,damage
+  # A table that goes on after a full disk while a compaction waits.
+  sim_part resumed-table --seed 993011925 --faults errors,full,damage
   run_sim_part /unit/plain/tablestore_damage files --seeds 400
   suite_fresh
   has_store_sim sim || return 0

@@ -77,7 +77,7 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
         if (job.unschedule) job.unschedule(job.arg);  // the table's mutex is held, as it should be
         return;
       }
-      if (job.priority != rocksdb::Env::HIGH &&
+      if (job.priority != rocksdb::Env::HIGH && !runs_at_once_ &&
           !(runs_what_is_waited_for_ && is_waited_for(job))) {
         queue_.push_back(job);
         return;
@@ -136,6 +136,16 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
     std::lock_guard lock(mutex_);
     runs_what_is_waited_for_ = yes;
   }
+  // Whether all jobs run in threads, also those that are queued by now.
+  void run_at_once(bool yes) {
+    std::deque<Job> jobs;
+    {
+      std::lock_guard lock(mutex_);
+      runs_at_once_ = yes;
+      if (yes) jobs.swap(queue_);
+    }
+    for (const Job& job : jobs) start(job);
+  }
   // For what runs in threads.
   void wait() {
     std::unique_lock lock(mutex_);
@@ -187,6 +197,7 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
   std::deque<Job> queue_;
   rocksdb::Env* pool_ = nullptr;
   bool runs_what_is_waited_for_ = false;
+  bool runs_at_once_ = false;
   bool ended_ = false;
   unsigned running_ = 0;
   unsigned flushing_ = 0;
@@ -364,6 +375,11 @@ void SteppedThreads::forget_compactions() {
 
 void SteppedThreads::table_closes() {
   if (table_jobs_) table_jobs_->forget();
+}
+
+// They would be waited for, for ever.
+void SteppedThreads::table_waits(bool begins) {
+  if (table_jobs_) table_jobs_->run_at_once(begins);
 }
 
 void SteppedThreads::begin_compactions() {
