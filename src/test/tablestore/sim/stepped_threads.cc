@@ -136,6 +136,10 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
     std::lock_guard lock(mutex_);
     runs_what_is_waited_for_ = yes;
   }
+  bool has_queued() {
+    std::lock_guard lock(mutex_);
+    return !queue_.empty();
+  }
   // Whether all jobs run in threads, also those that are queued by now.
   void run_at_once(bool yes) {
     std::deque<Job> jobs;
@@ -377,9 +381,14 @@ void SteppedThreads::table_closes() {
   if (table_jobs_) table_jobs_->forget();
 }
 
-// They would be waited for, for ever.
+// What is queued would be waited for, for ever: it runs before that, in this thread, as always. What
+// has failed then, and is queued once more, runs beside who waits.
 void SteppedThreads::table_waits(bool begins) {
-  if (table_jobs_) table_jobs_->run_at_once(begins);
+  if (!table_jobs_) return;
+  while (begins && table_jobs_->run_one()) {
+  }
+  table_jobs_->run_at_once(begins && table_jobs_->has_queued());
+  if (!begins) table_jobs_->wait();
 }
 
 void SteppedThreads::begin_compactions() {
