@@ -381,8 +381,8 @@ void SteppedThreads::table_closes() {
   if (table_jobs_) table_jobs_->forget();
 }
 
-// What is queued would be waited for, for ever: it runs before that, in this thread, as always. What
-// has failed then, and is queued once more, runs beside who waits.
+// What is queued would be waited for, for ever: it runs before that, in this thread, as always.
+// What has failed then, and is queued once more, runs beside who waits.
 void SteppedThreads::table_waits(bool begins) {
   if (!table_jobs_) return;
   while (begins && table_jobs_->run_one()) {
