@@ -61,10 +61,7 @@ void run(Input in) {
         if (std::ranges::count(added, container) || container == UINT32_MAX) break;
         added.push_back(container);
         const BlockBitmap unwritten = bits_of(in);
-        BlockBitmap punched = bits_of(in);
-        for (size_t i = 0; i < punched.words().size(); ++i)
-          punched.words()[i] &= unwritten.words()[i];
-        allocator.add_container(container, op / 4 % slot_classes, blocks, unwritten, punched);
+        allocator.add_container(container, op / 4 % slot_classes, blocks, unwritten, bits_of(in));
         break;
       }
       case 1: {

@@ -459,4 +459,11 @@ AllocatorUsage Allocator::usage() const {
   return usage_;
 }
 
+uint64_t Allocator::bitmap_bytes() const {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [id, container] : containers_) bytes += container->memory_bytes();
+  return bytes;
+}
+
 }  // namespace tablestore

@@ -159,6 +159,8 @@ class Allocator {
   void advance_age();
 
   AllocatorUsage usage() const;
+  // What the bitmaps of all containers take.
+  uint64_t bitmap_bytes() const;
 
  private:
   struct Class {

@@ -45,7 +45,7 @@ void write_allocation(RowWriter& writer, const Allocator::OwnedState& state) {
     writer.erase(Family::super, key);
     return;
   }
-  const auto& words = state.bitmap.words();
+  const std::vector<uint64_t> words = state.bitmap.words();
   std::string value(1, char(state.slot_class));
   value.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0]));
   writer.put(Family::super, key, value);
@@ -67,9 +67,10 @@ std::optional<Allocator::OwnedState> decode_allocation(std::string_view key,
   const std::string_view words = value.substr(1);
   // One without blocks has no row, and a block number has 32 bits.
   if (words.empty() || words.size() > UINT32_MAX / 8) return std::nullopt;
-  BlockBitmap bitmap(uint32_t(words.size()) * 8);
-  std::memcpy(bitmap.words().data(), words.data(), words.size());
-  return Allocator::OwnedState{*container, uint8_t(value[0]), std::move(bitmap)};
+  std::vector<uint64_t> aligned(words.size() / sizeof(uint64_t));
+  std::memcpy(aligned.data(), words.data(), words.size());
+  return Allocator::OwnedState{*container, uint8_t(value[0]),
+                               BlockBitmap(uint32_t(words.size()) * 8, aligned)};
 }
 
 }  // namespace tablestore::engine_rows
