@@ -250,6 +250,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
   label.log_bytes = log_bytes;
+  label.incompat = incompat_allocation_chunks;
   label.segment_bytes = options.segment_bytes;
   label.container_bytes =
       options.container_bytes ? options.container_bytes : automatic_container_bytes(available);
@@ -293,9 +294,14 @@ Status Engine::Impl::open() {
   if (!opened.ok()) return opened.status();
   table = opened.take();
   options.group_bytes_max = std::min(options.group_bytes_max, log->capacity_bytes() / 4);
-  auto recovered =
-      recover({*log, *table, *containers, counters, options.reporter, *troubles,
-               label.store_uuid, options.group_bytes_max, options.accept_log_loss});
+  const std::function<Status()> claim_format = [this] {
+    if (label.incompat & incompat_allocation_chunks) return Status();
+    label.incompat |= incompat_allocation_chunks;
+    return write_label(disk, label);
+  };
+  auto recovered = recover({*log, *table, *containers, counters, options.reporter, *troubles,
+                            label.store_uuid, options.group_bytes_max, claim_format,
+                            options.accept_log_loss});
   if (!recovered.ok()) return recovered.status();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
@@ -309,9 +315,11 @@ Status Engine::Impl::open() {
   lane = std::make_unique<CommitLane>(
       CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
                   options.reporter, options.group_durable, is_ending, label.store_uuid},
-      CommitLimits{options.group_bytes_max, options.gather_percent,
-                   std::chrono::microseconds(options.quick_flush_us),
-                   options.small_data_bytes},
+      CommitLimits{.group_bytes_max = options.group_bytes_max,
+                   .gather_percent = options.gather_percent,
+                   .quick_flush = std::chrono::microseconds(options.quick_flush_us),
+                   .small_data_bytes = options.small_data_bytes,
+                   .capture_chunks_max = options.capture_chunks_max},
       recovered->head, recovered->tail);
   checkpointer =
       std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter);

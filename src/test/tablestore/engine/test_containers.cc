@@ -39,7 +39,7 @@ class ContainersTest : public testing::Test {
     containers = nullptr;
     containers = std::make_unique<Containers>(*disk, options, counters);
     if (Status s = containers->open(); !s.ok()) return s;
-    for (const Extent& extent : owned) containers->allocator().mark_owned(extent);
+    for (const Extent& extent : owned) containers->allocator().replay_owned(extent, 1);
     return containers->allocator().finish_recovery();
   }
   void open_empty() {
@@ -534,11 +534,8 @@ TEST_F(ContainersTest, AnIdleContainerIsRemovedAfterAWhile) {
   EXPECT_EQ(containers->file_bytes(), 4 * mib);
   EXPECT_EQ(disk->used_bytes(), 4 * mib);
   EXPECT_EQ(files("10").size(), 1u);
-  uint64_t removed_rows = 0;
-  for (const auto& state : containers->allocator().take_dirty()) {
-    removed_rows += state.bitmap.blocks() == 0;
-  }
-  EXPECT_EQ(removed_rows, 2u);
+  containers->allocator().begin_capture();
+  EXPECT_EQ(containers->allocator().take_gone(100).size(), 2u);
 }
 
 TEST_F(ContainersTest, AContainerInUseIsNotQuiet) {
@@ -683,12 +680,10 @@ TEST_F(ContainersTest, TheContainerWithTheMostWrittenBlocksIsTaken) {
 
 TEST_F(ContainersTest, ForRecoveryOneContainerIsRemovedAndAnotherMade) {
   make_free_large(2);
-  containers->allocator().take_dirty();
   take_until_reclassed();
   std::vector<uint32_t> rows;
-  for (const auto& state : containers->allocator().take_dirty()) {
-    if (state.bitmap.blocks() == 0) rows.push_back(state.container);
-  }
+  containers->allocator().begin_capture();
+  for (const auto& gone : containers->allocator().take_gone(100)) rows.push_back(gone.container);
   EXPECT_EQ(rows, (std::vector<uint32_t>{1}));
   EXPECT_EQ(containers->allocator().next_container_id(), 3u);
 }

@@ -136,11 +136,16 @@ void rows() {
   save("engine_rows", "applied", Output().number(uint8_t(0)).number(uint64_t(77)).bytes());
   LogPosition position{5 * block_bytes, 12, 3, 0xabcdef};
   save("engine_rows", "log_start", Output().number(uint8_t(1)).raw(position.encode()).bytes());
-  const std::string key = engine_rows::allocation(3);
+  std::string key = engine_rows::whole_allocation(3);
   std::string words(1 + 128, '\0');
   words[0] = 4, words[1] = 15, words[100] = char(0xff);
   save("engine_rows", "allocation",
        Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(words).bytes());
+  key = engine_rows::allocation(3, 1);
+  const std::string chunk = Output().number(uint64_t(77)).number(uint16_t(1024)).number(uint8_t(2))
+                                .raw(words.substr(1)).bytes();
+  save("engine_rows", "allocation-chunk",
+       Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(chunk).bytes());
 }
 
 // Containers are added, checkpoints loaded, and the log replayed over them.
@@ -153,6 +158,7 @@ void allocation() {
         .number(uint8_t(1)).number(uint16_t(600)).number(uint16_t(64));
   for (uint8_t container = 0; container < 2; ++container)
     steps.number(load).number(container)
+        .number(uint8_t(0)).number(container)  // chunk, as of
         .number(uint8_t(1)).number(uint16_t(0)).number(uint16_t(16));
   steps.number(own).number(uint8_t(0)).number(uint16_t(100)).number(uint16_t(3));
   steps.number(free).number(uint8_t(1)).number(uint16_t(0)).number(uint16_t(15));

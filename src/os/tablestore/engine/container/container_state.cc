@@ -14,7 +14,8 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
       owned_(unwritten.blocks()),
       held_(unwritten.blocks()),
       punched_(punched.blocks() ? std::move(punched) : BlockBitmap(unwritten.blocks())),
-      unwritten_(std::move(unwritten)) {
+      unwritten_(std::move(unwritten)),
+      changed_(owned_.chunks()) {
   require(slot_class < slot_classes, "a slot class is one of ours");
   require(blocks() > 0 && blocks() % largest_slot_blocks == 0, "a container holds whole slots");
   require(punched_.blocks() == blocks(), "both bitmaps are of one container");
@@ -39,7 +40,12 @@ void ContainerState::hold_owned() {
 
 uint64_t ContainerState::memory_bytes() const {
   return owned_.memory_bytes() + held_.memory_bytes() + punched_.memory_bytes() +
-         unwritten_.memory_bytes();
+         unwritten_.memory_bytes() + changed_.memory_bytes();
+}
+
+void ContainerState::note_changed(uint32_t first, uint32_t count) {
+  const uint32_t chunk = first / BlockBitmap::chunk_blocks;
+  changed_.set(chunk, (first + count - 1) / BlockBitmap::chunk_blocks - chunk + 1);
 }
 
 bool ContainerState::is_any_busy(uint32_t first, uint32_t count) const {
@@ -141,26 +147,30 @@ bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
 }
 
 void ContainerState::adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up) {
-  auto each_run = [this](auto is_in, auto act) {
-    for (uint32_t first = 0, end = 0; first < blocks(); first = end + 1) {
-      for (end = first; end < blocks() && is_in(end); ++end) {
-      }
-      if (end > first) act(first, end - first);
+  const auto each_run = [this](const BlockBitmap& blocks_of, auto act) {
+    for (uint32_t first = blocks_of.next_set(0); first < blocks();) {
+      const uint32_t end = blocks_of.next_clear(first);
+      act(first, end - first);
+      first = blocks_of.next_set(end);
     }
   };
-  each_run([&](uint32_t b) { return owned.test(b) && punched_.test(b); },
-           [&](uint32_t first, uint32_t count) { take_punched(first, count); });
-  each_run([&](uint32_t b) { return owned.test(b) && !owned_.test(b) && !held_.test(b); },
-           [&](uint32_t first, uint32_t count) { take(first, count); });
-  each_run([&](uint32_t b) { return owned.test(b) && !owned_.test(b); },
-           [&](uint32_t first, uint32_t count) {
-             require(set_owned(first, count), "a block has one owner");
-           });
-  each_run([&](uint32_t b) { return !owned.test(b) && owned_.test(b); },
-           [&](uint32_t first, uint32_t count) {
-             require(clear_owned(first, count), "a block that is given up had an owner");
-             given_up->push_back(run(first, first + count));
-           });
+  BlockBitmap gained = owned, lost = owned_;
+  gained.remove(owned_);
+  lost.remove(owned);
+  BlockBitmap with_space = gained, without_space = gained;
+  with_space.remove(punched_);
+  without_space.remove(with_space);
+  each_run(without_space, [&](uint32_t first, uint32_t count) { take_punched(first, count); });
+  BlockBitmap free = with_space;
+  free.remove(held_);
+  each_run(free, [&](uint32_t first, uint32_t count) { take(first, count); });
+  each_run(gained, [&](uint32_t first, uint32_t count) {
+    require(set_owned(first, count), "a block has one owner");
+  });
+  each_run(lost, [&](uint32_t first, uint32_t count) {
+    require(clear_owned(first, count), "a block that is given up had an owner");
+    given_up->push_back(run(first, first + count));
+  });
 }
 
 std::optional<uint32_t> ContainerState::find(unsigned power, uint32_t from) {
@@ -200,12 +210,8 @@ Run ContainerState::find_unwritten_run(uint32_t max) const {
 }
 
 Run ContainerState::find_free_run(uint32_t min, uint32_t max) const {
-  for (uint32_t first = BlockBitmap::next_clear(busy(), 0); first < blocks();) {
-    const uint32_t end = BlockBitmap::next_set(busy(), first);
-    if (end - first >= min) return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
-    first = BlockBitmap::next_clear(busy(), end);
-  }
-  return run(0, 0);
+  const auto found = BlockBitmap::find_clear_blocks(busy(), min, max);
+  return {id_, found.first, found.count};
 }
 
 Run ContainerState::find_punched_run(uint32_t max) const {

@@ -57,10 +57,14 @@ class ContainerState {
   // `given_up`.
   void adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up);
   void load_owned(const BlockBitmap& owned) { owned_ = owned; }
+  void load_owned(uint32_t chunk, const BlockBitmap& owned) { owned_.set_chunk(chunk, owned); }
   // The end of recovery: what is owned is held, and nothing else.
   void hold_owned();
   const BlockBitmap& owned() const { return owned_; }
   const BlockBitmap& unwritten() const { return unwritten_; }  // but for the punched ones
+  // Of which chunks (a bit each) the owned blocks have changed since a checkpoint took them.
+  BlockBitmap& changed() { return changed_; }
+  void note_changed(uint32_t first, uint32_t count);
   // What its bitmaps take.
   uint64_t memory_bytes() const;
 
@@ -97,6 +101,7 @@ class ContainerState {
   BlockBitmap held_;      // by whom no row knows
   BlockBitmap punched_;   // and so unwritten
   BlockBitmap unwritten_;
+  BlockBitmap changed_;   // a bit per chunk
 };
 
 }  // namespace tablestore
