@@ -31,6 +31,7 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 constexpr size_t iov_max = 1024;  // of one write request
+constexpr unsigned open_threads = 16;  // most of the time they wait for the disk
 constexpr const char* stops_at_once =
     "; the store stops, nothing acknowledged is lost: replace the disk";
 
@@ -249,8 +250,8 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   if (auto s = Containers::format(disk); !s.ok()) return s;
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
-  label.log_bytes = log_bytes;
   label.incompat = incompat_allocation_chunks;
+  label.log_bytes = log_bytes;
   label.segment_bytes = options.segment_bytes;
   label.container_bytes =
       options.container_bytes ? options.container_bytes : automatic_container_bytes(available);
@@ -287,8 +288,9 @@ Status Engine::Impl::open() {
       [this](const std::string& line) { options.reporter.log(Reporter::Level::warning, line); });
   if (!ring.ok()) return ring.status();
   log = ring.take();
-  containers = std::make_unique<Containers>(disk, container_options(options, label, *space),
-                                            counters);
+  ContainerOptions of_containers = container_options(options, label, *space);
+  of_containers.open_threads = threads->run_by_themselves() ? open_threads : 1;
+  containers = std::make_unique<Containers>(disk, of_containers, counters);
   if (auto s = containers->open(); !s.ok()) return s;
   auto opened = Table::open(disk, table_options(options), *threads);
   if (!opened.ok()) return opened.status();

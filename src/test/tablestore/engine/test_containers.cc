@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -247,6 +248,28 @@ TEST_F(ContainersTest, OtherFilesAreLeftAlone) {
   prepare_all();
   EXPECT_EQ(files("00").size(), 5u);
   EXPECT_EQ(take(4096)[0].container, 0u);
+}
+
+// As many as there are, and in as many threads as it likes.
+TEST_F(ContainersTest, OpenFlushesOnceForAllWhereTheDiskCan) {
+  for (const unsigned threads : {1u, 4u}) {
+    options.open_threads = threads;
+    make_disk(64 * mib);
+    open_empty();
+    const auto extents = take(24 * mib);
+    for (const Extent& extent : extents) write(extent, 7);
+    disk->can_flush_all(true);
+    disk->take_calls();
+    ASSERT_TRUE(open(extents).ok());
+    const auto calls = disk->take_calls();
+    EXPECT_EQ(std::ranges::count(calls, Operation::flush_all, &MemoryDisk::Call::operation), 1);
+    EXPECT_EQ(std::ranges::count(calls, Operation::flush, &MemoryDisk::Call::operation), 0);
+    EXPECT_EQ(containers->allocator().containers().size(), 6u);
+    for (const Extent& extent : extents)
+      EXPECT_FALSE(containers->allocator().is_unwritten(extent));
+    disk->fail(Operation::flush_all, "", EIO);
+    EXPECT_EQ(open(extents).code(), EIO);
+  }
 }
 
 TEST_F(ContainersTest, AFailingFlushFailsTheOpen) {

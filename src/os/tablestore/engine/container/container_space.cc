@@ -23,7 +23,7 @@ Result<SpaceState> ContainerSpace::state() const {
 // --- open
 
 Status ContainerSpace::open() {
-  auto found = files_.open();
+  auto found = files_.open(policy_.options().open_threads);
   if (!found.ok()) return found.status();
   for (ContainerFiles::Found& container : *found) {
     auto holes = fill_holes(files_.file(container.container), container.unwritten);
