@@ -262,6 +262,20 @@ TEST_F(AllocatorTest, AnIdleContainerIsOneThatItsClassCanSpare) {
   EXPECT_EQ(allocator.idle_container(rule), 2u);
 }
 
+// With ten thousand of them, nobody waits for a look at all.
+TEST_F(AllocatorTest, AnIdleContainerIsLookedForAFewAtATime) {
+  start(std::vector<unsigned>(200, 4));
+  QuietRule rule;
+  rule.spare_blocks[4] = 200 * container_blocks;  // none can be spared
+  EXPECT_EQ(allocator.idle_container(rule), std::nullopt);  // 200 to 137
+  rule.spare_blocks[4] = 0;
+  EXPECT_EQ(allocator.idle_container(rule), 136u);
+  EXPECT_EQ(allocator.idle_container(rule), 135u);
+  for (uint32_t wanted = 134; wanted > 0; --wanted)
+    ASSERT_EQ(allocator.idle_container(rule), wanted);
+  EXPECT_EQ(allocator.idle_container(rule), 200u);
+}
+
 TEST_F(AllocatorTest, HolesFoundAtOpenAreNotFreeUnlessOwned) {
   BlockBitmap holes(container_blocks);
   holes.set(100, 50);

@@ -43,12 +43,17 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
     if (before.max_power >= 0) index.by_max_power[before.max_power].erase(container.id());
     if (after.max_power >= 0) index.by_max_power[after.max_power].insert(container.id());
   }
-  if (!before.unwritten_free && after.unwritten_free) index.with_unwritten.insert(container.id());
-  if (before.unwritten_free && !after.unwritten_free) index.with_unwritten.erase(container.id());
-  const bool was_free = before.free == container.blocks();
-  const bool is_free = after.free == container.blocks();
-  if (!was_free && is_free) index.all_free.insert(container.id());
-  if (was_free && !is_free) index.all_free.erase(container.id());
+  const auto note = [](auto& set, const auto& key, bool before, bool after) {
+    if (before && !after) set.erase(key);
+    if (after && !before) set.insert(key);
+  };
+  const uint32_t id = container.id();
+  note(index.with_unwritten, id, before.unwritten_free > 0, after.unwritten_free > 0);
+  note(index.with_punched, id, before.punched > 0, after.punched > 0);
+  note(empty_, id, before.free + before.punched == container.blocks(),
+       after.free + after.punched == container.blocks());
+  if (before.free == container.blocks()) index.all_free.erase({before.unwritten_free, id});
+  if (after.free == container.blocks()) index.all_free.insert({after.unwritten_free, id});
 }
 
 void Allocator::account_new(const ContainerState& container) {

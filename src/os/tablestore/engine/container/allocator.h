@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/tablestore/engine/container/allocator_usage.h"
@@ -180,8 +181,8 @@ class Allocator {
   void lose_reclassed(const Reclassed& old);
 
   // A quiet container in which nothing is held, and which its class and the reservations can
-  // spare; for remove_container().
-  std::optional<uint32_t> idle_container(const QuietRule& rule) const;
+  // spare; for remove_container(). Looks at a few containers per call, the newest first.
+  std::optional<uint32_t> idle_container(const QuietRule& rule);
   // The clock of QuietRule::min_age.
   void advance_age();
 
@@ -194,7 +195,9 @@ class Allocator {
     // Containers with something free, by ContainerState::Counts::max_power.
     std::array<std::set<uint32_t>, slot_classes> by_max_power;
     std::set<uint32_t> with_unwritten;
-    std::set<uint32_t> all_free;    // every block is free
+    std::set<uint32_t> with_punched;
+    // Of which every block is free, by how many of them are unwritten.
+    std::set<std::pair<uint32_t, uint32_t>> all_free;
     uint32_t cursor_container = 0;  // where the last slot was taken
     uint32_t cursor_block = 0;      // the block after it
   };
@@ -252,6 +255,8 @@ class Allocator {
   std::map<uint32_t, Gone> gone_;
   uint32_t next_container_id_ = 0;
   uint32_t punch_cursor_ = 0;
+  std::set<uint32_t> empty_;     // containers in which nothing is held
+  uint32_t idle_cursor_ = UINT32_MAX;
   uint64_t age_ = 0;
 
   bool recovering_ = true;
