@@ -204,6 +204,65 @@ TEST_F(CheckpointTest, AnOldStoreIsReadAndItsRowsAreReplaced) {
   expect_data(first.extents, 1);
 }
 
+// The table as it is after each row that the checkpoint which replaces them has put or erased.
+TEST_F(CheckpointTest, AnOldStoreIsReadWhereverTheReplacementWasCutOff) {
+  const Written first = put(5000, 1), second = put(3000, 2), third = put(100, 3);
+  ASSERT_NO_FATAL_FAILURE(close());
+  ASSERT_NO_FATAL_FAILURE(make_old());
+  std::string old_start;
+  std::map<std::string, std::string> old_rows;
+  with_table([&](Table& table) {
+    EXPECT_TRUE(*table.get(Family::super, engine_rows::log_start(), &old_start));
+    for (const uint32_t container : allocation_rows(table).whole) {
+      const std::string key = engine_rows::whole_allocation(container);
+      EXPECT_TRUE(*table.get(Family::super, key, &old_rows[key]));
+    }
+  });
+  ASSERT_NO_FATAL_FAILURE(open());
+  free(second);
+  free(third);
+  const Written fourth = put(2000, 4);
+  const auto owned = engine->owned_blocks();
+  ASSERT_TRUE(engine->checkpoint().ok());
+  engine.reset();
+  std::string start;
+  std::vector<std::pair<std::string, std::string>> new_rows;
+  with_table([&](Table& table) {
+    EXPECT_TRUE(*table.get(Family::super, engine_rows::log_start(), &start));
+    for (const auto& [container, chunks] : allocation_rows(table).chunks)
+      for (const auto& [chunk, row] : chunks) {
+        new_rows.emplace_back(engine_rows::allocation(container, chunk), "");
+        EXPECT_TRUE(*table.get(Family::super, new_rows.back().first, &new_rows.back().second));
+      }
+  });
+  ASSERT_GE(new_rows.size(), 3u);
+  ASSERT_NE(start, old_start);
+  const size_t all = new_rows.size() + 1 + old_rows.size();
+  for (size_t done = 0; done <= all; ++done) {
+    with_table([&](Table& table) {
+      std::string changes;
+      RowWriter writer(changes);
+      uint32_t count = engine_rows::rows_with_copy;
+      size_t at = 0;
+      const auto set = [&](const std::string& key, const std::string* value) {
+        value ? writer.put(Family::super, key, *value) : writer.erase(Family::super, key);
+        ++count;
+      };
+      for (const auto& [key, value] : new_rows) set(key, ++at <= done ? &value : nullptr);
+      engine_rows::write_with_copy(writer, engine_rows::log_start(),
+                                   ++at <= done ? start : old_start);
+      for (const auto& [key, value] : old_rows) set(key, ++at <= done ? nullptr : &value);
+      change(table, count, changes);
+    });
+    SCOPED_TRACE(done);
+    ASSERT_NO_FATAL_FAILURE(open());
+    EXPECT_EQ(engine->owned_blocks(), owned);
+    expect_data(first.extents, 1);
+    expect_data(fourth.extents, 4);
+    engine.reset();
+  }
+}
+
 // Its bit is in the label before a row of a chunk can be in the table.
 TEST_F(CheckpointTest, AnOldStoreThatDoesNotOpenStaysOld) {
   put(10, 1);

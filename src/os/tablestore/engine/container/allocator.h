@@ -115,10 +115,10 @@ class Allocator {
   // EBUSY where somebody holds a block that no row owns, or a reservation.
   Result<std::vector<Run>> adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
-  // A checkpoint: which blocks are owned, of all chunks in which that has changed, in pieces. Each
-  // of these calls is by who has the commit lane, so that no transaction is half in; between two of
-  // them, others commit. They go through the containers by number, once: what changes behind them
-  // is for the next checkpoint.
+  // A checkpoint: which blocks are owned, of all chunks in which that has changed, in pieces.
+  // begin_capture() and take_changed() are called by who has the commit lane, so that no
+  // transaction is half in; between two calls, others commit. They go through the containers by
+  // number, once: what changes behind them is for the next checkpoint.
   void begin_capture();
   struct OwnedChunk {
     uint32_t container;
