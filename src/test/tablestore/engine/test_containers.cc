@@ -250,7 +250,8 @@ TEST_F(ContainersTest, OtherFilesAreLeftAlone) {
   EXPECT_EQ(take(4096)[0].container, 0u);
 }
 
-// As many as there are, and in as many threads as it likes.
+// As many as there are, and in as many threads as it likes. One file by itself, too: not
+// every file system empties the disk's cache where its journal has nothing to commit.
 TEST_F(ContainersTest, OpenFlushesOnceForAllWhereTheDiskCan) {
   for (const unsigned threads : {1u, 4u}) {
     options.open_threads = threads;
@@ -263,7 +264,7 @@ TEST_F(ContainersTest, OpenFlushesOnceForAllWhereTheDiskCan) {
     ASSERT_TRUE(open(extents).ok());
     const auto calls = disk->take_calls();
     EXPECT_EQ(std::ranges::count(calls, Operation::flush_all, &MemoryDisk::Call::operation), 1);
-    EXPECT_EQ(std::ranges::count(calls, Operation::flush, &MemoryDisk::Call::operation), 0);
+    EXPECT_EQ(std::ranges::count(calls, Operation::flush, &MemoryDisk::Call::operation), 1);
     EXPECT_EQ(containers->allocator().containers().size(), 6u);
     for (const Extent& extent : extents)
       EXPECT_FALSE(containers->allocator().is_unwritten(extent));

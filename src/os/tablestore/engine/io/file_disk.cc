@@ -201,8 +201,8 @@ Status FileDisk::sync_dir(const std::string& dir) {
   return failed(error, dir, "cannot sync directory");
 }
 
-// ext4 and XFS commit their journal. That empties the disk's cache where there was something to
-// commit; the flush of a file, which always does, is for the data of other files.
+// ext4 and XFS commit their journal. XFS empties the disk's cache only where there was something to
+// commit; a flush of a file always does.
 Result<bool> FileDisk::flush_all() {
   if (!state_->in_place) return false;
   if (const int before = state_->flush_error)
