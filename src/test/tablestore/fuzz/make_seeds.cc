@@ -129,6 +129,13 @@ void log() {
 
 // --- rows
 
+// Of a chunk of 1024 blocks, as of transaction 5: nothing is owned, all is, or some blocks are.
+std::string chunk_row(uint8_t kind) {
+  std::string words(kind == 2 ? 128 : 0, '\0');
+  if (kind == 2) words[0] = 15, words[100] = char(0xff);
+  return Output().number(uint64_t(5)).number(uint16_t(1024)).number(kind).raw(words).bytes();
+}
+
 void rows() {
   uint32_t count;
   const std::string all = some_rows(&count);
@@ -142,10 +149,32 @@ void rows() {
   save("engine_rows", "allocation",
        Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(words).bytes());
   key = engine_rows::allocation(3, 1);
-  const std::string chunk = Output().number(uint64_t(77)).number(uint16_t(1024)).number(uint8_t(2))
-                                .raw(words.substr(1)).bytes();
-  save("engine_rows", "allocation-chunk",
-       Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(chunk).bytes());
+  for (uint8_t kind = 0; kind < 3; ++kind)
+    save("engine_rows", "allocation-chunk-" + std::to_string(kind),
+         Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(chunk_row(kind))
+             .bytes());
+}
+
+// Rows of chunks over one of the old format, of a container that is there (0) and of one that is
+// not (3), and a log that goes from one chunk into the next. The n-th step is transaction n.
+void allocation_in_pieces() {
+  constexpr uint8_t add = 0, load = 1, own = 2, free = 3, whole = 0x40, row = 0x80;
+  for (uint8_t kind = 0; kind < 3; ++kind) {
+    Output steps;
+    steps.number(uint8_t(add + 4 * 10)).number(uint8_t(0)).number(uint8_t(0)).number(uint8_t(0));
+    steps.number(uint8_t(load + whole)).number(uint8_t(0))
+        .number(uint8_t(1)).number(uint16_t(4090)).number(uint16_t(16));
+    for (const uint8_t container : {0, 3}) {
+      const std::string value = chunk_row(kind);
+      steps.number(uint8_t(load + row)).number(container).number(uint8_t(1))
+          .number(uint16_t(value.size())).raw(value);
+    }
+    steps.number(free).number(uint8_t(0)).number(uint16_t(4090)).number(uint16_t(15));
+    steps.number(own).number(uint8_t(0)).number(uint16_t(4090)).number(uint16_t(15));
+    steps.number(own).number(uint8_t(3)).number(uint16_t(4096 + 40)).number(uint16_t(0));
+    steps.number(free).number(uint8_t(3)).number(uint16_t(4096 + 40)).number(uint16_t(0));
+    save("allocation", "pieces-" + std::to_string(kind), steps.bytes());
+  }
 }
 
 // Containers are added, checkpoints loaded, and the log replayed over them.
@@ -165,6 +194,7 @@ void allocation() {
   steps.number(own).number(uint8_t(3)).number(uint16_t(0)).number(uint16_t(1));
   steps.number(free).number(uint8_t(3)).number(uint16_t(0)).number(uint16_t(1));
   save("allocation", "recovery", steps.bytes());
+  allocation_in_pieces();
 }
 
 // Every kind of change of every kind of file, here and there, with mended checksums and without.
