@@ -1,13 +1,16 @@
 // The allocation map in the table: made in pieces, read when a checkpoint was cut off between two
 // of them, and read from a store that an earlier version has made.
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "os/tablestore/engine/format/label.h"
 #include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/table.h"
 #include "test/tablestore/engine/engine_fixture.h"
+#include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
 namespace {
@@ -125,6 +128,50 @@ TEST_F(CheckpointTest, IsMadeInPieces) {
   put(1, 9);
   ASSERT_TRUE(engine->checkpoint().ok());
   EXPECT_EQ(counted("checkpoint_chunks"), 1u);
+}
+
+// Wherever another thread may come in, one does.
+class BusyThreads : public sim::SteppedThreads {
+ public:
+  void hand_over() override {
+    if (!work || std::exchange(is_at_work_, true)) return;
+    work();
+    is_at_work_ = false;
+  }
+  std::function<void()> work;
+
+ private:
+  bool is_at_work_ = false;
+};
+
+// Each of them changes all chunks, also those that the checkpoint has been through.
+TEST_F(CheckpointTest, TransactionsGoOnBetweenItsPieces) {
+  engine.reset();
+  const auto threads = std::make_shared<BusyThreads>();
+  options.threads = threads;
+  options.capture_chunks_max = 1;
+  ASSERT_NO_FATAL_FAILURE(open());
+  std::vector<Extent> slots;
+  for (uint64_t i = 0; i < 2; ++i)
+    for (const Extent& e : put(5120, i).extents) slots.push_back(e);
+  const uint64_t before = counted("transactions");
+  uint32_t freed = 0;
+  threads->work = [&] {
+    auto txn = std::make_shared<Txn>();
+    for (const Extent& slot : slots)
+      if (freed < slot.blocks) txn->free({slot.container, slot.block + freed, 1});
+    ++freed;
+    engine->submit(txn);
+    threads->step("commit");
+  };
+  ASSERT_TRUE(engine->checkpoint().ok());
+  threads->work = nullptr;
+  EXPECT_GT(counted("transactions"), before + 4);
+  const auto owned = engine->owned_blocks();
+  engine.reset();
+  options.threads = nullptr;
+  ASSERT_NO_FATAL_FAILURE(open());
+  EXPECT_EQ(engine->owned_blocks(), owned);
 }
 
 // Of the chunks of one transaction, one has its row already, and the other has not.
