@@ -117,17 +117,22 @@ Status Recovery::load_applied() {
   return {};
 }
 
-// After the replay, which may have been of the end of a repair.
+// After the replay, which may have been of the end of a repair. The row is there where one of the
+// two is; that neither is may be said by one that can be read.
 Status Recovery::load_whether_ownership_is_known() {
-  std::string row;
-  auto found = parts_.table.get(Family::super, engine_rows::ownership_unknown(), &row);
-  if (!found.ok() && found.status().code() != EIO) return found.status();
-  if (!found.ok() || *found) ownership_is_known_ = false;
+  bool is_there = false, can_be_read = false;
+  std::string row, why;
+  for (const Family family : {Family::super, engine_rows::of_copies}) {
+    const auto found = parts_.table.get(family, engine_rows::ownership_unknown(), &row);
+    if (!found.ok() && found.status().code() != EIO) return found.status();
+    is_there |= found.ok() && *found;
+    can_be_read |= found.ok();
+    if (!found.ok()) why = found.status().what();
+  }
+  if (is_there || !can_be_read) ownership_is_known_ = false;
   if (ownership_is_known_ || parts_.accept_log_loss) return {};
-  const std::string why =
-      found.ok() ? "the loss of a part of the log was accepted, and this store has not been "
-                   "repaired since"
-                 : found.status().what();
+  if (is_there)
+    why = "the loss of a part of the log was accepted, and this store has not been repaired since";
   return Status(EIO, why + ": which blocks its objects own is not known; run "
                            "ceph-objectstore-tool --op repair with tablestore_accept_log_loss");
 }
@@ -516,10 +521,14 @@ Status Recovery::write_batch(uint32_t count, const std::string& rows) {
 Status Recovery::write_checkpoint() {
   std::string rows;
   RowWriter writer(rows);
-  if (!ownership_is_known_) writer.put(Family::super, engine_rows::ownership_unknown(), "");
+  uint32_t reasons = uint32_t(lasting_troubles_.size());
+  if (!ownership_is_known_) {
+    engine_rows::write_with_copy(writer, engine_rows::ownership_unknown(), "");
+    reasons += engine_rows::rows_with_copy;
+  }
   for (const auto& [name, line] : lasting_troubles_)
     writer.put(Family::super, engine_rows::trouble(name), line);
-  if (const auto reasons = uint32_t(lasting_troubles_.size() + !ownership_is_known_))
+  if (reasons > 0)
     if (auto s = write_batch(reasons, rows); !s.ok()) return s;
   Allocator& allocator = parts_.containers.allocator();
   allocator.begin_capture();

@@ -92,6 +92,8 @@ class Threads {
                             std::span<rocksdb::ColumnFamilyHandle* const> families) = 0;
   // Before the table is closed, which waits for all that it does in the background.
   virtual void table_closes() {}
+  // The caller is about to wait until none of the table's background work is left, or has done so.
+  virtual void table_waits(bool /*begins*/) {}
 };
 
 }  // namespace tablestore

@@ -7,6 +7,7 @@ Says where a rule is broken, one line each, and ends with a line of counts in th
 other suites: every rule is a test. What the rules are for is in CONTRIBUTING.md; those of the
 tree, what may include what, are in tree.py, and what nothing uses is told by unused.py.
 """
+import fnmatch
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -131,13 +132,17 @@ def no_paths_of_a_machine() -> Iterator[Breach]:
                 yield path, number, f"a path of one machine: {found[0]}"
 
 
+def places_of_mutants(path: Path) -> dict[str, int]:
+    return {found[1]: number for number, line in enumerate(lines(path), 1)
+            if (found := re.match(r'\s*mutant\("(\w+)"', line))}
+
+
 def mutants_fit_the_source() -> Iterator[Breach]:
     """A mutant whose text is not there any more breaks nothing, and is only told when it is tried,
     which takes long."""
     for module, sources in ((mutants, ENGINE), (store_mutants, ENGINE.parent)):
         path = Path(module.__file__)
-        heads = {found[1]: number for number, line in enumerate(lines(path), 1)
-                 if (found := re.match(r'\s*mutant\("(\w+)"', line))}
+        heads = places_of_mutants(path)
         for each in module.MUTANTS:
             changed: dict[str, str] = {}
             for edit in each.edits:
@@ -149,6 +154,20 @@ def mutants_fit_the_source() -> Iterator[Breach]:
                         f"{each.name}: found {text.count(edit.before)} times in {edit.path}: "
                         f"{edit.before.strip()[:60]!r}")
                 changed[edit.path] = text.replace(edit.before, edit.after)
+
+
+def mutants_have_their_tests() -> Iterator[Breach]:
+    """The same of the tests that are to find it. Inputs of parsers have no names."""
+    names = {f"{suite}.{name}" for path in cplusplus() for suite, name in
+             re.findall(r"\bTEST(?:_F|_P)?\((\w+), (\w+)\)", path.read_text(encoding="utf-8"))}
+    names |= {f"{prefix}{name}/0" for name in names for prefix in ("", "/")}
+    for module in (mutants, store_mutants):
+        path = Path(module.__file__)
+        for each in module.MUTANTS:
+            for pattern in filter(None, (each.tests or "").split(":")):
+                if not pattern.startswith("fuzz_") and not fnmatch.filter(names, pattern):
+                    yield path, places_of_mutants(path).get(each.name, 1), (
+                        f"{each.name}: there is no test {pattern}")
 
 
 def every_option_is_documented() -> Iterator[Breach]:
@@ -178,8 +197,8 @@ def tests_named_in_the_docs_exist() -> Iterator[Breach]:
 
 RULES = (files_are_short, lines_are_short, engine_knows_no_ceph, nothing_is_left_to_do,
          headers_use_no_namespace, headers_say_what_they_are_for, types_have_one_definition,
-         no_paths_of_a_machine, mutants_fit_the_source, every_option_is_documented,
-         tests_named_in_the_docs_exist)
+         no_paths_of_a_machine, mutants_fit_the_source, mutants_have_their_tests,
+         every_option_is_documented, tests_named_in_the_docs_exist)
 
 
 def rules() -> Iterator[tuple[str, Callable[[], Iterator[Breach]]]]:

@@ -29,13 +29,16 @@ class NoLog : public rocksdb::Logger {
   void Logv(rocksdb::InfoLogLevel, const char*, va_list) override {}
 };
 
+// Of background work, in its thread.
+thread_local unsigned sleeps = 0;
+
 // After an error RocksDB's background work sleeps for a second; where no time passes, neither does
 // that one.
 class SleeplessClock : public rocksdb::SystemClockWrapper {
  public:
   using rocksdb::SystemClockWrapper::SystemClockWrapper;
   const char* Name() const override { return "SleeplessClock"; }
-  void SleepForMicroseconds(int) override {}
+  void SleepForMicroseconds(int) override { ++sleeps; }
 };
 
 class SleeplessEnv : public rocksdb::EnvWrapper {
@@ -74,7 +77,7 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
         if (job.unschedule) job.unschedule(job.arg);  // the table's mutex is held, as it should be
         return;
       }
-      if (job.priority != rocksdb::Env::HIGH &&
+      if (job.priority != rocksdb::Env::HIGH && !runs_at_once_ &&
           !(runs_what_is_waited_for_ && is_waited_for(job))) {
         queue_.push_back(job);
         return;
@@ -96,7 +99,8 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
       if (job.unschedule) job.unschedule(job.arg);
     return int(taken.size()) + pool->UnSchedule(tag, priority);
   }
-  // The queue's first, in this thread; false where there is none.
+  // The queue's first, in this thread; false where there is none, or it has failed and is to be
+  // tried again later: then it is in the queue once more.
   bool run_one() {
     Job job;
     {
@@ -105,9 +109,10 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
       job = queue_.front();
       queue_.pop_front();
     }
+    const unsigned before = sleeps;
     job.run(job.arg);
     wait();
-    return true;
+    return sleeps == before;
   }
   // A table is about to be opened.
   void begin() {
@@ -130,6 +135,16 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
   void run_what_is_waited_for(bool yes) {
     std::lock_guard lock(mutex_);
     runs_what_is_waited_for_ = yes;
+  }
+  // Whether all jobs run in threads, also those that are queued by now.
+  void run_at_once(bool yes) {
+    std::deque<Job> jobs;
+    {
+      std::lock_guard lock(mutex_);
+      runs_at_once_ = yes;
+      if (yes) jobs.swap(queue_);
+    }
+    for (const Job& job : jobs) start(job);
   }
   // For what runs in threads.
   void wait() {
@@ -182,6 +197,7 @@ class SteppedThreads::TableJobs : public std::enable_shared_from_this<TableJobs>
   std::deque<Job> queue_;
   rocksdb::Env* pool_ = nullptr;
   bool runs_what_is_waited_for_ = false;
+  bool runs_at_once_ = false;
   bool ended_ = false;
   unsigned running_ = 0;
   unsigned flushing_ = 0;
@@ -359,6 +375,11 @@ void SteppedThreads::forget_compactions() {
 
 void SteppedThreads::table_closes() {
   if (table_jobs_) table_jobs_->forget();
+}
+
+// They would be waited for, for ever.
+void SteppedThreads::table_waits(bool begins) {
+  if (table_jobs_) table_jobs_->run_at_once(begins);
 }
 
 void SteppedThreads::begin_compactions() {

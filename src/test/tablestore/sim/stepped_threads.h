@@ -66,6 +66,7 @@ class SteppedThreads : public Threads {
                     std::span<rocksdb::ColumnFamilyHandle* const> families) override;
   // What waits to be compacted is forgotten: whoever closes the table would wait for it for ever.
   void table_closes() override;
+  void table_waits(bool begins) override;
 
  private:
   class Stepped;

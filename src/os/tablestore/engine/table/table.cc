@@ -385,7 +385,11 @@ Status Table::rewrite(const std::vector<DamagedTableFile>& files) {
 
 void Table::drop_caches() { cache_->EraseUnRefEntries(); }
 void Table::resize_cache(uint64_t bytes) { cache_->SetCapacity(bytes); }
-void Table::resume() { db_->Resume().PermitUncheckedError(); }
+void Table::resume() {
+  threads_.table_waits(true);
+  db_->Resume().PermitUncheckedError();
+  threads_.table_waits(false);
+}
 
 uint64_t Table::file_bytes() {
   uint64_t sum = 0;

@@ -176,6 +176,15 @@ MUTANTS = (
     mutant("fast_shutdown_vouches_nothing", "a fast shutdown leaves the last group unvouched",
            ("TableStore.cc", "    store->engine.vouch();\n", "    ;\n"),
            tests="StoreFastShutdown.*"),
+    mutant("unknown_part_is_a_hole", "what cannot be read of a map is a hole in the clone",
+           ("object/object_clone.cc", "  for (const BlockRange& lost : unknown)\n",
+            "  for (const BlockRange& lost : std::vector<BlockRange>())\n"),
+           tests="DamagedChanges.*"),
+    mutant("owners_unknown_without_copy", "the copy of the row of ownership is not looked at",
+           ("engine/recovery.cc", "  for (const Family family : {Family::super, "
+            "engine_rows::of_copies}) {\n    const auto found",
+            "  for (const Family family : {Family::super}) {\n    const auto found"),
+           tests="StoreRottenRows.OneOfTwo*"),
 )
 
 # Those which damage shows at once; the others show under errors and full disks, or in short
