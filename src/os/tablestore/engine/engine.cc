@@ -544,6 +544,7 @@ Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows)
   if (s.ok() && !knows_owners()) {
     auto txn = std::make_shared<Txn>();
     txn->erase(Family::super, engine_rows::ownership_unknown());
+    txn->erase(engine_rows::of_copies, engine_rows::ownership_unknown());
     txn->erase(Family::super, engine_rows::trouble(allocation_unknown));
     submit(std::move(txn));
     drain();

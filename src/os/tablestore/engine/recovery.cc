@@ -109,17 +109,22 @@ Status Recovery::load_applied() {
   return {};
 }
 
-// After the replay, which may have been of the end of a repair.
+// After the replay, which may have been of the end of a repair. The row is there where one of the
+// two is; that neither is may be said by one that can be read.
 Status Recovery::load_whether_ownership_is_known() {
-  std::string row;
-  auto found = parts_.table.get(Family::super, engine_rows::ownership_unknown(), &row);
-  if (!found.ok() && found.status().code() != EIO) return found.status();
-  if (!found.ok() || *found) ownership_is_known_ = false;
+  bool is_there = false, can_be_read = false;
+  std::string row, why;
+  for (const Family family : {Family::super, engine_rows::of_copies}) {
+    const auto found = parts_.table.get(family, engine_rows::ownership_unknown(), &row);
+    if (!found.ok() && found.status().code() != EIO) return found.status();
+    is_there |= found.ok() && *found;
+    can_be_read |= found.ok();
+    if (!found.ok()) why = found.status().what();
+  }
+  if (is_there || !can_be_read) ownership_is_known_ = false;
   if (ownership_is_known_ || parts_.accept_log_loss) return {};
-  const std::string why =
-      found.ok() ? "the loss of a part of the log was accepted, and this store has not been "
-                   "repaired since"
-                 : found.status().what();
+  if (is_there)
+    why = "the loss of a part of the log was accepted, and this store has not been repaired since";
   return Status(EIO, why + ": which blocks its objects own is not known; run "
                            "ceph-objectstore-tool --op repair with tablestore_accept_log_loss");
 }
@@ -142,7 +147,9 @@ Status Recovery::load_allocation_rows() {
 Status Recovery::load_readable_allocation_rows(const Status& why) {
   Allocator& allocator = parts_.containers.allocator();
   const std::vector<uint32_t> there = allocator.containers();
+  const std::vector<uint32_t> short_ones = parts_.containers.incomplete();
   std::set<uint32_t> containers(there.begin(), there.end()), unknown;
+  containers.insert(short_ones.begin(), short_ones.end());
   const std::string begin(engine_rows::allocation_prefix);
   std::string end = begin;
   ++end.back();
@@ -157,6 +164,9 @@ Status Recovery::load_readable_allocation_rows(const Status& why) {
     if (!found.ok() && found.status().code() != EIO) return found.status();
     if (found.ok() && !*found) continue;  // nothing in it is owned
     if (!found.ok()) {
+      // Too short: it was being made at a crash, or it was cut, and objects have what is left.
+      if (!parts_.containers.exists(container) && std::ranges::count(short_ones, container) > 0)
+        if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
       if (parts_.containers.exists(container)) unknown.insert(container);
       continue;
     }
@@ -426,8 +436,9 @@ Status Recovery::make_containers_again() {
     if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
     parts_.reporter.log(Reporter::Level::error,
                         "recovery: container " + std::to_string(container) +
-                            " is gone; an empty one takes its place, and objects that the lost "
-                            "transactions had removed or written anew cannot be read from it");
+                            " is gone or too short; zeros take the place of what is missing, and "
+                            "objects that the lost transactions had removed or written anew cannot "
+                            "be read from there");
   }
   return {};
 }
@@ -462,8 +473,8 @@ Status Recovery::write_checkpoint() {
     ++count;
   }
   if (!ownership_is_known_) {
-    writer.put(Family::super, engine_rows::ownership_unknown(), "");
-    ++count;
+    engine_rows::write_with_copy(writer, engine_rows::ownership_unknown(), "");
+    count += engine_rows::rows_with_copy;
   }
   for (const auto& [name, line] : lasting_troubles_) {
     writer.put(Family::super, engine_rows::trouble(name), line);

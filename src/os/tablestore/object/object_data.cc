@@ -91,6 +91,8 @@ int ObjectData::load_to_change(ObjectTxn& txn, Onode& o, const BlockRange& range
 
 int ObjectData::reserve_lost(ObjectTxn& txn, const Onode& o, const std::vector<BlockRange>& lost)
 {
+  if (lost.empty())
+    return 0;
   uint64_t bytes = 0;
   for (const BlockRange& range : lost)
     bytes += range.blocks() * block_bytes;

@@ -8,6 +8,7 @@
 #include "os/tablestore/TableStore.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/home/copied_row.h"
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/mounted_store.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_reader.h"
@@ -237,19 +238,20 @@ TEST_F(StoreRottenRows, OfPoolStatisticsAreCountedByRepair)
   EXPECT_EQ(before.allocated, after.allocated);
 }
 
-// Which blocks its objects own cannot be told then, only counted.
-TEST_F(StoreRottenRows, OfTheStoreAllAtOnceCostARepair)
+// The copies are enough. Which blocks are free is counted anew by a repair.
+TEST_F(StoreRottenRows, OfTheStoreAllAtOnceEndNoService)
 {
   expect_clean = false;
   let_own_rows_rot();
-  for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(-EIO, store->mount());
-    EXPECT_EQ(-EIO, store->repair(false)) << "nobody has accepted a loss";
+  for (int life = 0; life < 2; ++life) {
+    expect_objects_whole();
+    EXPECT_NE(std::string::npos, alert("TABLESTORE_ALLOCATION_UNKNOWN").find("--op repair"));
+    const ghobject_t oid = object("meanwhile", 1, 0x10 + life);
+    write(ch, oid, 0, content(4 + life, MiB));
+    EXPECT_TRUE(same(content(4 + life, MiB), read(ch, oid)));
+    close();
   }
-  set("tablestore_accept_log_loss", "true");
-  EXPECT_EQ(-EIO, store->mount()) << "before the repair";
   EXPECT_LE(0, store->repair(false));
-  set("tablestore_accept_log_loss", "false");
   EXPECT_LE(0, store->repair(false));
   EXPECT_EQ(0, store->fsck(true));
   expect_objects_whole();
@@ -259,6 +261,33 @@ TEST_F(StoreRottenRows, OfTheStoreAllAtOnceCostARepair)
   remount({&ch});
   EXPECT_TRUE(same(content(1, MiB), read(ch, large)));
   EXPECT_TRUE(same(content(3, MiB), read(ch, object("new", 1, 0x30))));
+}
+
+// There where one of the two is: else somebody would be given blocks that others own.
+TEST_F(StoreRottenRows, OneOfTwoIsEnoughToSayThatOwnersAreNotKnown)
+{
+  const std::string row = engine_rows::ownership_unknown();
+  for (const Family left_out : {Family::super, engine_rows::of_copies}) {
+    SCOPED_TRACE(size_t(left_out));
+    if (!mounted)
+      mount_again();
+    auto txn = std::make_shared<Txn>();
+    for (const Family family : {Family::super, engine_rows::of_copies}) {
+      if (family != left_out)
+        txn->put(family, row, "");
+    }
+    static_cast<TableStore&>(*store).parts().engine.submit(txn);
+    close();
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_EQ(-EIO, store->mount());
+      EXPECT_EQ(-EIO, store->repair(false)) << "nobody has accepted a loss";
+    }
+    set("tablestore_accept_log_loss", "true");
+    EXPECT_EQ(-EIO, store->mount()) << "before the repair";
+    EXPECT_LE(0, store->repair(false));
+    set("tablestore_accept_log_loss", "false");
+    expect_objects_whole();
+  }
 }
 
 class StoreRottenLostNames : public StoreRottenRows {

@@ -73,6 +73,19 @@ class AllocationDamageTest : public EngineFixture {
     for (const auto& [container, bitmap] : owned) blocks += bitmap.count();
     return blocks;
   }
+  std::filesystem::path path_of(uint32_t container) {
+    for (const auto& e : std::filesystem::recursive_directory_iterator(directory + "/containers"))
+      if (e.path().filename() == std::to_string(container)) return e.path();
+    ADD_FAILURE() << "no container " << container;
+    return {};
+  }
+  void expect_first_block() {
+    const Extent block{first.extents[0].container, first.extents[0].block, 1};
+    BlockMemory found(block_bytes);
+    const Status s = engine->read(block, found.span());
+    ASSERT_TRUE(s.ok()) << s.what();
+    EXPECT_EQ(std::memcmp(found.data(), make_data(100, 1)->data(), block_bytes), 0);
+  }
   bool told() { return troubles->all().contains("ALLOCATION_UNKNOWN"); }
 
   const std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
@@ -160,6 +173,41 @@ TEST_F(AllocationDamageTest, WhatObjectsGiveUpIsFreeAgain) {
   ASSERT_NO_FATAL_FAILURE(crash_and_open());
   EXPECT_EQ(count(engine->owned_blocks()), before - 100);
   EXPECT_TRUE(told());
+}
+
+// Whether it was being made at a crash, or somebody has cut it and objects have what is left, can be
+// told by nobody then.
+TEST_F(AllocationDamageTest, AContainerThatIsTooShortIsKept) {
+  ASSERT_NO_FATAL_FAILURE(checkpoint_with("second", 0));
+  engine.reset();
+  ASSERT_NO_FATAL_FAILURE(damage_oldest_row_of_the_map());
+  const auto cut = path_of(first.extents[0].container);
+  std::filesystem::resize_file(cut, first.extents[0].offset_bytes() + block_bytes);
+  for (int life = 0; life < 3; ++life) {
+    ASSERT_NO_FATAL_FAILURE(open());
+    EXPECT_TRUE(told()) << life;
+    EXPECT_EQ(std::filesystem::file_size(cut), options.container_bytes);
+    expect_first_block();
+    auto txn = std::make_shared<Txn>();
+    const Written more = write(*txn, 50, 9);
+    commit(txn);
+    expect_first_block();
+    expect_data(more.extents, 9);
+    engine.reset();
+    troubles->clear("ALLOCATION_UNKNOWN");
+  }
+  // What objects had in what is gone can be freed as all else.
+  ASSERT_NO_FATAL_FAILURE(open());
+  const uint64_t before = count(engine->owned_blocks());
+  auto txn = std::make_shared<Txn>();
+  for (const Extent& e : first.extents) txn->free(e);
+  commit(txn);
+  EXPECT_EQ(count(engine->owned_blocks()), before - 100);
+  const Status s = engine->adopt_owned({});
+  ASSERT_TRUE(s.ok()) << s.what();
+  EXPECT_EQ(count(engine->owned_blocks()), 0u);
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  EXPECT_FALSE(told());
 }
 
 // The next one finds everything as this one was to leave it, and nothing stands still meanwhile.

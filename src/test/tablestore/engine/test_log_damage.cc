@@ -605,6 +605,33 @@ TEST_F(LogDamageTest, AContainerThatIsGoneIsMadeAgainEmpty) {
   EXPECT_EQ(owned_blocks(), 0u);
 }
 
+// What it has is not thrown away with what was cut off.
+TEST_F(LogDamageTest, AContainerThatIsCutIsMadeAgainWithWhatItHas) {
+  Written kept, w;
+  commit_one("a", true, &kept);
+  commit_one("b", true, &w);
+  const uint64_t lost = commit_one("c", false, nullptr, w.extents);
+  threads->step("vouch");
+  crash();
+  make_log_bad(lost);
+  const Extent& last = w.extents.at(0);
+  ASSERT_EQ(kept.extents.at(0).container, last.container);
+  ASSERT_LT(kept.extents.at(0).block, last.block);
+  std::filesystem::resize_file(directory + "/" + container_path(last), last.offset_bytes());
+  options.accept_log_loss = true;
+  const Status s = open_again();
+  ASSERT_TRUE(s.ok()) << s.what();
+  EXPECT_TRUE(says("too short")) << said;
+  commit_one("d", true, nullptr, w.extents);
+  options.accept_log_loss = false;
+  for (int life = 0; life < 2; ++life) {
+    expect_data(kept.extents, 7);
+    crash();
+    ASSERT_TRUE(open_again().ok());
+  }
+  EXPECT_EQ(owned_blocks(), 1u);
+}
+
 // The table may be ahead of the log: it is flushed whenever it likes.
 class TableAheadTest : public LogDamageTest {
  protected:

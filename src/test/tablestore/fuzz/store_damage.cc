@@ -188,6 +188,7 @@ class Editor {
     if (!f.path.starts_with("containers/")) return;
     damage->containers = true;
     const uint32_t id = uint32_t(std::stoul(f.path.substr(f.path.rfind('/') + 1)));
+    if (f.removed) damage->removed.insert(id);
     for (uint64_t at = 0; at < f.before.size(); at += block_bytes)
       if (f.removed || f.now.size() < at + block_bytes ||
           f.now.compare(at, block_bytes, f.before, at, block_bytes) != 0)
@@ -249,6 +250,7 @@ void check_state(Machine& machine, const DamagedStore& store, const Damage& dama
   uint64_t damaged_reads = 0;
   sim::Damage may_be_lost;
   may_be_lost.blocks = damage.blocks;
+  if (damage.table) may_be_lost.removed = damage.removed;
   if (damage.table)
     for (auto& rows : may_be_lost.rows) rows.emplace_back("", std::string(64, '\xff'));
   const std::string d = sim::difference(machine.engine(), store.states[lsn], may_be_lost,

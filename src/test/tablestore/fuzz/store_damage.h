@@ -55,6 +55,7 @@ struct Damage {
   bool containers = false;
   bool mended = false;
   sim::DamagedBlocks blocks;  // of containers
+  std::set<uint32_t> removed;  // containers
 };
 
 // Applies the edits to a copy of the store's files.

@@ -105,11 +105,14 @@ class Judge {
     const auto is_lost = [this](Family family, const std::string& row) {
       return !can_read(left_, options_, {family, row, {}});
     };
+    const auto both_are_lost = [is_lost](const std::string& row) {
+      return is_lost(Family::super, row) && is_lost(Family::object, row);
+    };
     for (const std::string& row : {engine_rows::log_start(), engine_rows::applied()})
-      if (is_lost(Family::super, row) && is_lost(Family::object, row))
+      if (both_are_lost(row))
         allow_refusal("the engine's row " + row.substr(1) + " is damaged, and its copy", false);
-    if (is_lost(Family::super, engine_rows::ownership_unknown()))
-      allow_refusal("whether ownership is known is in the damaged " + name);
+    if (both_are_lost(engine_rows::ownership_unknown()))
+      allow_refusal("whether ownership is known is in the damaged " + name + ", and its copy");
   }
 
   // What the one behind it says as well: where that is intact, recovery goes on behind it.

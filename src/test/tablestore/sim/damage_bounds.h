@@ -17,7 +17,7 @@
 //   table        CURRENT, IDENTITY, the MANIFEST that CURRENT names: the store may be refused. A
 //                file of rows: reads of its rows fail, all others are as they were, and so is
 //                writing. Where it is one of those rows of the engine that follow from nothing
-//                else, the store may be refused: log_start or applied and its copy, or whether
+//                else, and its copy, the store may be refused: log_start, applied, or whether
 //                ownership is known. Any other row, of whatever family, is no reason.
 //
 // A disk whose flushes lied has lost what was acknowledged, without a trace: what is left is judged

@@ -104,12 +104,13 @@ std::string block_name(uint32_t container, uint32_t block) {
   return "block " + std::to_string(block) + " of container " + std::to_string(container);
 }
 
-std::string ownership_difference(Engine& engine, const State& expected) {
+std::string ownership_difference(Engine& engine, const State& expected, const Damage& damage) {
   std::map<uint32_t, BlockBitmap> owned = engine.owned_blocks();
   std::map<uint32_t, BlockBitmap> seen;
   for (const auto& [name, blocks] : expected.objects)
     for (const BlockRef& b : blocks) {
       const auto bitmap = owned.find(b.container);
+      if (bitmap == owned.end() && damage.removed.contains(b.container)) continue;
       if (bitmap == owned.end() || !bitmap->second.test(b.block))
         return block_name(b.container, b.block) + " of object " + name + " has no owner";
       seen.try_emplace(b.container, bitmap->second.blocks()).first->second.set(b.block, 1);
@@ -226,7 +227,7 @@ BlockIs look_at(Engine& engine, const BlockRef& block, const Damage& damage, boo
 std::string difference(Engine& engine, const State& expected, const Damage& damage,
                        uint64_t* damaged_reads) {
   if (auto d = rows_difference(engine, expected, damage, damaged_reads); !d.empty()) return d;
-  if (auto d = ownership_difference(engine, expected); !d.empty()) return d;
+  if (auto d = ownership_difference(engine, expected, damage); !d.empty()) return d;
   if (auto d = space_difference(engine); !d.empty()) return d;
   return data_difference(engine, expected, damage, damaged_reads);
 }

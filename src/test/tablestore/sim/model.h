@@ -57,6 +57,8 @@ using DamagedBlocks = std::set<std::pair<uint32_t, uint32_t>>;
 struct Damage {
   DamagedBlocks blocks;      // may hold anything
   DamagedBlocks unreadable;  // fail, or hold what they should
+  // Containers of which there is neither the file nor a row that says that it is missing.
+  std::set<uint32_t> removed;
   // By family, from the first key to the last: rows that may not be readable.
   std::array<std::vector<std::pair<std::string, std::string>>, families> rows;
 

@@ -213,6 +213,10 @@ MUTANTS = (
     mutant("short_container", "a container that has not got all of its space is used",
            ("container/container_files.cc", "    if (size < container_bytes_) {",
             "    if (false) {")),
+    mutant("cut_container_is_empty",
+           "a container that was cut, and of which no row can be read, is taken for empty",
+           ("recovery.cc", "  containers.insert(short_ones.begin(), short_ones.end());\n", ""),
+           tests="AllocationDamageTest.*"),
     mutant("unreadable_is_there", "recovery takes data that it cannot read for written",
            ("recovery.cc", "      return Status(checksum.status().code(), what",
             "      return Status();\n"

@@ -157,7 +157,7 @@ TEST(ShortHistories, EveryCrashOfOneTransaction) {
 
 TEST(ShortHistories, EveryDamagedBlockOfOne) {
   const ExhaustiveResult r =
-      run({.transactions = 1, .damage = true, .only = "wrapped,in_order,write_medium"});
+      run({.transactions = 1, .damage = true, .only = "provisioned,in_order,write_medium"});
   EXPECT_EQ(r.failure, "");
   EXPECT_GT(r.damaged, 300u);
   EXPECT_GT(r.refused, 0u);

@@ -120,6 +120,27 @@ std::vector<uint32_t> ContainerFiles::incomplete() const {
   return containers;
 }
 
+bool ContainerFiles::is_incomplete(uint32_t container) const {
+  return std::ranges::count(incomplete_, container, &std::pair<uint32_t, unsigned>::first) > 0;
+}
+
+Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
+  const auto it = std::ranges::find(incomplete_, container, &std::pair<uint32_t, unsigned>::first);
+  require(it != incomplete_.end(), "only what is incomplete is completed");
+  const unsigned slot_class = it->second;
+  auto file = open_watched(container_path(container, slot_class), OpenMode::read_write);
+  if (!file.ok()) return file.status();
+  // No more space than that takes: this is a time when there may be none.
+  if (Status s = (*file)->allocate(container_bytes_ - block_bytes, block_bytes); !s.ok()) return s;
+  if (Status s = flush(**file); !s.ok()) return s;
+  auto unwritten = unwritten_blocks(**file);
+  if (!unwritten.ok()) return unwritten.status();
+  incomplete_.erase(it);
+  std::lock_guard lock(mutex_);
+  files_.try_emplace(container, Open{file.take(), slot_class});
+  return Found{container, slot_class, unwritten.take()};
+}
+
 Status ContainerFiles::remove_incomplete() {
   while (!incomplete_.empty()) {
     const auto [container, slot_class] = incomplete_.back();

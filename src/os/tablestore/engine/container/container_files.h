@@ -43,8 +43,11 @@ class ContainerFiles {
   // Opens all that are there. Flushes each before it asks which blocks are unwritten, so that what
   // reads as written is durably so.
   Result<std::vector<Found>> open();
-  // Numbers of the files that were being made at a crash.
+  // Numbers of the files that are too short: as a rule they were being made at a crash.
   std::vector<uint32_t> incomplete() const;
+  bool is_incomplete(uint32_t container) const;
+  // Such a file gets its full length, durably so, keeps what it has, and is one as all others are.
+  Result<Found> complete(uint32_t container);
   Status remove_incomplete();
   void close();
 

@@ -25,13 +25,17 @@ Result<SpaceState> ContainerSpace::state() const {
 Status ContainerSpace::open() {
   auto found = files_.open();
   if (!found.ok()) return found.status();
-  for (ContainerFiles::Found& container : *found) {
-    auto holes = fill_holes(files_.file(container.container), container.unwritten);
-    if (!holes.ok()) return holes.status();
-    allocator_.add_container(container.container, container.slot_class, files_.blocks(),
-                             std::move(container.unwritten), holes.take());
-  }
+  for (ContainerFiles::Found& container : *found)
+    if (auto s = add(std::move(container)); !s.ok()) return s;
   for (uint32_t container : files_.incomplete()) allocator_.skip_container_id(container);
+  return {};
+}
+
+Status ContainerSpace::add(ContainerFiles::Found found) {
+  auto holes = fill_holes(files_.file(found.container), found.unwritten);
+  if (!holes.ok()) return holes.status();
+  allocator_.add_container(found.container, found.slot_class, files_.blocks(),
+                           std::move(found.unwritten), holes.take());
   return {};
 }
 
@@ -62,6 +66,10 @@ Result<uint32_t> ContainerSpace::fill_hole(File& file, uint32_t block, uint32_t 
 
 // Of which class it was does not matter to what refers to its blocks.
 Status ContainerSpace::make_again(uint32_t container) {
+  if (files_.is_incomplete(container)) {
+    auto found = files_.complete(container);
+    return found.ok() ? add(found.take()) : found.status();
+  }
   const unsigned slot_class = slot_classes - 1;
   auto unwritten = files_.create(container, slot_class);
   if (!unwritten.ok()) return unwritten.status();

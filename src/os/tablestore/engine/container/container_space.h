@@ -71,6 +71,7 @@ class ContainerSpace {
 
  private:
   // Gives space to holes among `unwritten`; returns those that it could not give space to.
+  Status add(ContainerFiles::Found found);
   Result<BlockBitmap> fill_holes(File& file, const BlockBitmap& unwritten);
   // So many blocks of the hole at `block` have their space; 0: the file system is full.
   Result<uint32_t> fill_hole(File& file, uint32_t block, uint32_t blocks);

@@ -36,8 +36,11 @@ class Containers {
   // Opens all that are there, learns which extents are unwritten. Flushes each file first, so that
   // an extent that reads as written is durably so. Allocator::finish_recovery() comes after it.
   Status open() { return space_.open(); }
-  // Before Allocator::finish_recovery(): an empty file in the place of one that is gone, so that
-  // what lay in it reads as other bytes, and can be freed.
+  // Files that are too short. They are removed before the first container is made, but for those
+  // that are made again.
+  std::vector<uint32_t> incomplete() const { return space_.files().incomplete(); }
+  // Before Allocator::finish_recovery(): a file of full length in the place of one that is gone or
+  // too short, so that what is missing of it reads as other bytes, and can be freed.
   Status make_again(uint32_t container) { return space_.make_again(container); }
   // Before anything is acknowledged. Called, in the thread that met it, where a flush fails: the
   // store has to stop at once, as what others have written may be lost with it.

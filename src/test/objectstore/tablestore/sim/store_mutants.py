@@ -180,6 +180,11 @@ MUTANTS = (
            ("object/object_clone.cc", "  for (const BlockRange& lost : unknown)\n",
             "  for (const BlockRange& lost : std::vector<BlockRange>())\n"),
            tests="DamagedChanges.*"),
+    mutant("owners_unknown_without_copy", "the copy of the row of ownership is not looked at",
+           ("engine/recovery.cc", "  for (const Family family : {Family::super, "
+            "engine_rows::of_copies}) {\n    const auto found",
+            "  for (const Family family : {Family::super}) {\n    const auto found"),
+           tests="StoreRottenRows.OneOfTwo*"),
 )
 
 # Those which damage shows at once; the others show under errors and full disks, or in short
