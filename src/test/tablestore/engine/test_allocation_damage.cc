@@ -175,8 +175,7 @@ TEST_F(AllocationDamageTest, WhatObjectsGiveUpIsFreeAgain) {
   EXPECT_TRUE(told());
 }
 
-// Whether it was being made at a crash, or somebody has cut it and objects have what is left, can be
-// told by nobody then.
+// Nobody can tell whether it was being made at a crash, or was cut, and objects have the rest.
 TEST_F(AllocationDamageTest, AContainerThatIsTooShortIsKept) {
   ASSERT_NO_FATAL_FAILURE(checkpoint_with("second", 0));
   engine.reset();
