@@ -40,6 +40,9 @@ struct Counters {
   // background
   Count checkpoints{0};
   Count checkpoint_ns{0};
+  Count checkpoint_takes{0};    // times that one had the commit lane
+  Count checkpoint_chunks{0};   // of the allocation map, that they have copied meanwhile
+  Count checkpoint_take_chunks_max{0};  // the most in one such time; no sum
   Count prepared_bytes{0};      // zeros written ahead of use
   Count punched_bytes{0};
   Count containers_created{0};
@@ -78,6 +81,9 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"reads_in_flight_hits", &Counters::reads_in_flight_hits},
     {"checkpoints", &Counters::checkpoints},
     {"checkpoint_ns", &Counters::checkpoint_ns},
+    {"checkpoint_takes", &Counters::checkpoint_takes},
+    {"checkpoint_chunks", &Counters::checkpoint_chunks},
+    {"checkpoint_take_chunks_max", &Counters::checkpoint_take_chunks_max},
     {"prepared_bytes", &Counters::prepared_bytes},
     {"punched_bytes", &Counters::punched_bytes},
     {"containers_created", &Counters::containers_created},

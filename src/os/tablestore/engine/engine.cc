@@ -31,6 +31,7 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 constexpr size_t iov_max = 1024;  // of one write request
+constexpr unsigned open_threads = 16;  // most of the time they wait for the disk
 constexpr const char* stops_at_once =
     "; the store stops, nothing acknowledged is lost: replace the disk";
 
@@ -249,6 +250,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   if (auto s = Containers::format(disk); !s.ok()) return s;
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
+  label.incompat = incompat_allocation_chunks;
   label.log_bytes = log_bytes;
   label.segment_bytes = options.segment_bytes;
   label.container_bytes =
@@ -286,16 +288,22 @@ Status Engine::Impl::open() {
       [this](const std::string& line) { options.reporter.log(Reporter::Level::warning, line); });
   if (!ring.ok()) return ring.status();
   log = ring.take();
-  containers = std::make_unique<Containers>(disk, container_options(options, label, *space),
-                                            counters);
+  ContainerOptions of_containers = container_options(options, label, *space);
+  of_containers.open_threads = threads->run_by_themselves() ? open_threads : 1;
+  containers = std::make_unique<Containers>(disk, of_containers, counters);
   if (auto s = containers->open(); !s.ok()) return s;
   auto opened = Table::open(disk, table_options(options), *threads);
   if (!opened.ok()) return opened.status();
   table = opened.take();
   options.group_bytes_max = std::min(options.group_bytes_max, log->capacity_bytes() / 4);
-  auto recovered =
-      recover({*log, *table, *containers, counters, options.reporter, *troubles,
-               label.store_uuid, options.group_bytes_max, options.accept_log_loss});
+  const std::function<Status()> claim_format = [this] {
+    if (label.incompat & incompat_allocation_chunks) return Status();
+    label.incompat |= incompat_allocation_chunks;
+    return write_label(disk, label);
+  };
+  auto recovered = recover({*log, *table, *containers, counters, options.reporter, *troubles,
+                            label.store_uuid, options.group_bytes_max, claim_format,
+                            options.accept_log_loss});
   if (!recovered.ok()) return recovered.status();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
@@ -309,9 +317,11 @@ Status Engine::Impl::open() {
   lane = std::make_unique<CommitLane>(
       CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
                   options.reporter, options.group_durable, is_ending, label.store_uuid},
-      CommitLimits{options.group_bytes_max, options.gather_percent,
-                   std::chrono::microseconds(options.quick_flush_us),
-                   options.small_data_bytes},
+      CommitLimits{.group_bytes_max = options.group_bytes_max,
+                   .gather_percent = options.gather_percent,
+                   .quick_flush = std::chrono::microseconds(options.quick_flush_us),
+                   .small_data_bytes = options.small_data_bytes,
+                   .capture_chunks_max = options.capture_chunks_max},
       recovered->head, recovered->tail);
   checkpointer =
       std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter);

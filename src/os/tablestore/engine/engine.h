@@ -81,6 +81,8 @@ struct EngineOptions {
                                            // on, as on a full file system
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
+  uint64_t capture_chunks_max = 1024;      // of the allocation map, that a checkpoint copies at
+                                           // once, 512 bytes each, while the commit lane stands
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
   uint64_t quiet_steps = 60;               // of background work, before a container may shrink
   // Of the table. What a caller reads of containers, he repeats himself. What recovery reads, and

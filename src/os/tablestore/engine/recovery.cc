@@ -15,6 +15,7 @@ namespace {
 // How far behind the log's end to look for proof that it should have gone on.
 constexpr uint64_t damage_window_bytes = 16 << 20;
 constexpr uint64_t replayed_bytes_max = 4 << 20;  // of rows, at once
+constexpr size_t written_chunks_max = 4096;         // of the allocation map, at once
 
 class Recovery {
  public:
@@ -26,7 +27,13 @@ class Recovery {
   Status load_checkpoint();
   Status load_applied();
   Status load_allocation_rows();
+  Status load_allocation_row(std::string_view key, std::string_view value);
   Status load_readable_allocation_rows(const Status& why);
+  enum class Found { yes, no, unreadable };
+  Result<Found> load_if_readable(const std::string& key);
+  Status load_readable_allocation_rows_of(uint32_t container, uint32_t chunks,
+                                          std::set<Allocator::ChunkName>* unknown);
+  void tell_of_unknown(const std::set<Allocator::ChunkName>& unknown, const Status& why);
   void load_lasting_troubles();
   Status load_whether_ownership_is_known();
   Status read_log();
@@ -45,6 +52,7 @@ class Recovery {
   Status make_containers_again();
   Status replay_rows();
   Status write_rows(RowCombiner* rows, uint64_t applied);
+  Status write_batch(uint32_t count, const std::string& rows);
   Status write_checkpoint();
   Status checkpoint_if_needed(RecoveredLog* log);
   Status clear_unreadable();
@@ -134,58 +142,99 @@ Status Recovery::load_allocation_rows() {
   std::string end = begin;
   ++end.back();
   auto rows = parts_.table.iterate(Family::super, begin, end);
-  for (rows->seek_to_first(); rows->valid(); rows->next()) {
-    const auto state = engine_rows::decode_allocation(rows->key(), rows->value());
-    if (!state) return damaged_row("alloc");
-    parts_.containers.allocator().load(state->container, state->bitmap);
-  }
+  for (rows->seek_to_first(); rows->valid(); rows->next())
+    if (auto s = load_allocation_row(rows->key(), rows->value()); !s.ok()) return s;
   if (rows->status().code() == EIO) return load_readable_allocation_rows(rows->status());
   return rows->status();
 }
 
+// Rows in the order of their keys: that of a whole container comes before those of its chunks.
+Status Recovery::load_allocation_row(std::string_view key, std::string_view value) {
+  Allocator& allocator = parts_.containers.allocator();
+  const auto name = engine_rows::decode_allocation_key(key);
+  if (!name) return damaged_row("alloc");
+  if (!name->chunk) {
+    const auto owned = engine_rows::decode_whole_allocation(value);
+    if (!owned) return damaged_row("alloc");
+    allocator.load_whole(name->container, *owned);
+    return {};
+  }
+  const auto row = engine_rows::decode_allocation(value);
+  if (!row) return damaged_row("alloc");
+  // It came into the table after the rows of all transactions that it knows of.
+  if (row->as_of > applied_lsn_ + 1)
+    return damaged_row("alloc, which is as of " + std::to_string(row->as_of) +
+                       " where applied is " + std::to_string(applied_lsn_) + ",");
+  allocator.load(name->container, *name->chunk, row->owned,
+                 row->as_of > start_.next_lsn ? row->as_of : 0);
+  return {};
+}
+
 // One by one: a block that has rotten may hold rows that others have replaced since.
 Status Recovery::load_readable_allocation_rows(const Status& why) {
-  Allocator& allocator = parts_.containers.allocator();
-  const std::vector<uint32_t> there = allocator.containers();
-  const std::vector<uint32_t> short_ones = parts_.containers.incomplete();
-  std::set<uint32_t> containers(there.begin(), there.end()), unknown;
-  containers.insert(short_ones.begin(), short_ones.end());
+  const uint32_t all_chunks = BlockBitmap(parts_.containers.container_blocks()).chunks();
+  std::map<uint32_t, uint32_t> chunks;  // of containers that are there, or of which rows tell
+  for (const uint32_t container : parts_.containers.allocator().containers())
+    chunks[container] = all_chunks;
+  for (const uint32_t container : parts_.containers.incomplete()) chunks[container] = all_chunks;
   const std::string begin(engine_rows::allocation_prefix);
   std::string end = begin;
   ++end.back();
   const auto rows = parts_.table.iterate(Family::super, begin, end, AtDamage::step_over);
-  for (rows->seek_to_first(); rows->valid(); rows->next())
-    if (const auto container = engine_rows::decode_allocation_key(rows->key()))
-      containers.insert(*container);
-  for (const uint32_t container : containers) {
-    const std::string key = engine_rows::allocation(container);
-    std::string row;
-    const auto found = parts_.table.get(Family::super, key, &row);
-    if (!found.ok() && found.status().code() != EIO) return found.status();
-    if (found.ok() && !*found) continue;  // nothing in it is owned
-    if (!found.ok()) {
-      // Too short: it was being made at a crash, or it was cut, and objects have what is left.
-      if (!parts_.containers.exists(container) && std::ranges::count(short_ones, container) > 0)
-        if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
-      if (parts_.containers.exists(container)) unknown.insert(container);
-      continue;
-    }
-    const auto state = engine_rows::decode_allocation(key, row);
-    if (!state) return damaged_row("alloc");  // no rot, which its block's checksum would tell
-    allocator.load(container, state->bitmap);
+  for (rows->seek_to_first(); rows->valid(); rows->next()) {
+    const auto name = engine_rows::decode_allocation_key(rows->key());
+    if (!name) continue;
+    uint32_t& count = chunks[name->container];
+    if (name->chunk) count = std::max(count, *name->chunk + 1);
   }
-  allocator.load_unknown(unknown);
-  if (unknown.empty()) return {};
+  std::set<Allocator::ChunkName> unknown;
+  for (const auto& [container, count] : chunks)
+    if (auto s = load_readable_allocation_rows_of(container, count, &unknown); !s.ok()) return s;
+  parts_.containers.allocator().load_unknown(unknown);
+  if (!unknown.empty()) tell_of_unknown(unknown, why);
+  return {};
+}
+
+Result<Recovery::Found> Recovery::load_if_readable(const std::string& key) {
+  std::string row;
+  const auto found = parts_.table.get(Family::super, key, &row);
+  if (!found.ok() && found.status().code() == EIO) return Found::unreadable;
+  if (!found.ok()) return found.status();
+  if (!*found) return Found::no;
+  // Where this fails it is no rot, which its block's checksum would tell.
+  if (auto s = load_allocation_row(key, row); !s.ok()) return s;
+  return Found::yes;
+}
+
+Status Recovery::load_readable_allocation_rows_of(uint32_t container, uint32_t chunks,
+                                                  std::set<Allocator::ChunkName>* unknown) {
+  const auto whole = load_if_readable(engine_rows::whole_allocation(container));
+  if (!whole.ok()) return whole.status();
+  for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto row = load_if_readable(engine_rows::allocation(container, chunk));
+    if (!row.ok()) return row.status();
+    const Found decisive = *row == Found::no ? *whole : *row;
+    if (decisive != Found::unreadable) continue;
+    // Too short: it was being made at a crash, or it was cut, and objects have what is left.
+    if (!parts_.containers.exists(container) && parts_.containers.is_incomplete(container))
+      if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
+    if (parts_.containers.exists(container)) unknown->insert({container, chunk});
+  }
+  return {};
+}
+
+void Recovery::tell_of_unknown(const std::set<Allocator::ChunkName>& unknown, const Status& why) {
+  std::set<uint32_t> containers;
+  for (const auto& [container, chunk] : unknown) containers.insert(container);
   const std::string line =
-      "which blocks of " + std::to_string(unknown.size()) + " containers (" +
-      parts_.containers.file(*unknown.begin()).path() + (unknown.size() > 1 ? ", ..." : "") +
+      "which blocks of " + std::to_string(containers.size()) + " containers (" +
+      parts_.containers.file(*containers.begin()).path() + (containers.size() > 1 ? ", ..." : "") +
       ") are free cannot be told, since rows of the table cannot be read (" + why.what() +
-      "): all of them count as in use; stop this OSD when that suits, and run "
+      "): all of those that they were of count as in use; stop this OSD when that suits, and run "
       "ceph-objectstore-tool --op repair, which counts anew";
   parts_.reporter.log(Reporter::Level::error, "recovery: " + line);
   lasting_troubles_[allocation_unknown] = line;
   allocation_is_known_ = false;
-  return {};
 }
 
 // What has come up in an earlier life of the store, and is not settled.
@@ -417,9 +466,11 @@ Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
 Status Recovery::replay() {
   Allocator& allocator = parts_.containers.allocator();
   for (const LogGroup& group : groups_) {
+    uint64_t lsn = group.header.first_lsn;
     for (const LogRecord& record : group.records) {
-      for (const LoggedWrite& w : record.writes) allocator.mark_owned(w.run);
-      for (const Extent& e : record.frees) allocator.mark_freed(e);
+      for (const LoggedWrite& w : record.writes) allocator.replay_owned(w.run, lsn);
+      for (const Extent& e : record.frees) allocator.replay_freed(e, lsn);
+      ++lsn;
     }
     ++parts_.counters.recovered_groups;
     parts_.counters.recovered_transactions += group.header.transactions;
@@ -463,28 +514,40 @@ Status Recovery::replay_rows() {
   return last_lsn ? write_rows(&rows, last_lsn) : Status();
 }
 
-// Not durable before the table is flushed.
-Status Recovery::write_checkpoint() {
-  std::string rows;
-  RowWriter writer(rows);
-  uint32_t count = engine_rows::rows_with_copy;
-  for (const auto& state : parts_.containers.allocator().take_dirty()) {
-    engine_rows::write_allocation(writer, state);
-    ++count;
-  }
-  if (!ownership_is_known_) {
-    engine_rows::write_with_copy(writer, engine_rows::ownership_unknown(), "");
-    count += engine_rows::rows_with_copy;
-  }
-  for (const auto& [name, line] : lasting_troubles_) {
-    writer.put(Family::super, engine_rows::trouble(name), line);
-    ++count;
-  }
-  engine_rows::write_with_copy(writer, engine_rows::log_start(), end_.encode());
+Status Recovery::write_batch(uint32_t count, const std::string& rows) {
   RowBatch batch;
   batch.append(count, rows);
   std::string rep = batch.take();
   return parts_.table.write(&rep);
+}
+
+// Not durable before the table is flushed. What says why blocks count as owned comes before the
+// rows by which they do.
+Status Recovery::write_checkpoint() {
+  std::string rows;
+  RowWriter writer(rows);
+  uint32_t reasons = uint32_t(lasting_troubles_.size());
+  if (!ownership_is_known_) {
+    engine_rows::write_with_copy(writer, engine_rows::ownership_unknown(), "");
+    reasons += engine_rows::rows_with_copy;
+  }
+  for (const auto& [name, line] : lasting_troubles_)
+    writer.put(Family::super, engine_rows::trouble(name), line);
+  if (reasons > 0)
+    if (auto s = write_batch(reasons, rows); !s.ok()) return s;
+  Allocator& allocator = parts_.containers.allocator();
+  allocator.begin_capture();
+  for (;;) {
+    const auto chunks = allocator.take_changed(written_chunks_max);
+    if (chunks.empty()) break;
+    rows.clear();
+    for (const auto& chunk : chunks)
+      engine_rows::write_allocation(writer, chunk, end_.next_lsn);
+    if (auto s = write_batch(uint32_t(chunks.size()), rows); !s.ok()) return s;
+  }
+  rows.clear();
+  engine_rows::write_with_copy(writer, engine_rows::log_start(), end_.encode());
+  return write_batch(engine_rows::rows_with_copy, rows);
 }
 
 // A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
@@ -551,6 +614,7 @@ Result<RecoveredLog> Recovery::run() {
   if (auto s = replay(); !s.ok()) return s;
   if (auto s = load_whether_ownership_is_known(); !s.ok()) return s;
   load_lasting_troubles();
+  if (auto s = parts_.claim_format(); !s.ok()) return s;
   if (auto s = checkpoint_if_needed(&log); !s.ok()) return s;
   if (auto s = begin_epoch(&log); !s.ok()) return s;
   log.ownership_is_known = ownership_is_known_;

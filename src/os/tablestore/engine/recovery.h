@@ -1,6 +1,8 @@
 // From what lies on the disk to the state after the last transaction that happened.
 #pragma once
 
+#include <functional>
+
 #include "os/tablestore/engine/container/containers.h"
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/engine.h"
@@ -19,6 +21,9 @@ struct RecoveryParts {
   Troubles& troubles;
   StoreUuid store_uuid;
   uint64_t group_bytes_max;      // of the log
+  // Called when it is certain that the store opens, and before anything is written that a program
+  // which does not know of incompat_allocation_chunks must not read.
+  const std::function<Status()>& claim_format;
   bool accept_log_loss = false;  // see EngineOptions
 };
 

@@ -74,7 +74,7 @@ Status write_own_rows(const SalvageParts& parts) {
   txn->erase(Family::super, engine_rows::applied() + " of a salvage");
   parts.commit(std::move(txn));
   // With each checkpoint go log_start and the allocation of what has changed.
-  parts.allocator.mark_all_dirty();
+  parts.allocator.mark_all_changed();
   return parts.checkpoint();
 }
 

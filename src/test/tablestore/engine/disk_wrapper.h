@@ -67,6 +67,7 @@ class DiskWrapper : public Disk {
   }
   Status remove_tree(const std::string& dir) override { return below_->remove_tree(dir); }
   Status sync_dir(const std::string& dir) override { return below_->sync_dir(dir); }
+  Result<bool> flush_all() override { return below_->flush_all(); }
   Result<DiskSpace> space() override { return below_->space(); }
   std::vector<Concern> concerns() override { return below_->concerns(); }
   std::unique_ptr<WriteQueue> make_write_queue() override {

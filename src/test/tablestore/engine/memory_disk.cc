@@ -348,6 +348,18 @@ Status MemoryDisk::sync_dir(const std::string& dir) {
   return enter(Operation::sync_dir, dir);
 }
 
+Result<bool> MemoryDisk::flush_all() {
+  std::lock_guard lock(mutex_);
+  if (!can_flush_all_) return false;
+  if (Status s = enter(Operation::flush_all, ""); !s.ok()) return s;
+  return true;
+}
+
+void MemoryDisk::can_flush_all(bool can) {
+  std::lock_guard lock(mutex_);
+  can_flush_all_ = can;
+}
+
 Result<DiskSpace> MemoryDisk::space() {
   std::lock_guard lock(mutex_);
   if (Status s = enter(Operation::space, ""); !s.ok()) return s;

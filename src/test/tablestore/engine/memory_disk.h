@@ -20,7 +20,8 @@ namespace tablestore {
 class MemoryDisk : public Disk {
  public:
   enum class Operation {
-    open, read, write, flush, allocate, write_zeroes, punch, remove, rename, sync_dir, space
+    open, read, write, flush, allocate, write_zeroes, punch, remove, rename, sync_dir, space,
+    flush_all
   };
 
   explicit MemoryDisk(uint64_t capacity_bytes);
@@ -32,6 +33,8 @@ class MemoryDisk : public Disk {
   void before_write_zeroes(std::function<void()> hook);
   // Space that somebody else takes on the file system.
   void set_other_bytes(uint64_t bytes);
+  // Whether flush_all() does anything; at first it does not.
+  void can_flush_all(bool can);
 
   struct Call {
     Operation operation;
@@ -56,6 +59,7 @@ class MemoryDisk : public Disk {
   Status rename(const std::string& from, const std::string& to) override;
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
+  Result<bool> flush_all() override;
   Result<DiskSpace> space() override;
   std::unique_ptr<WriteQueue> make_write_queue() override;
   std::shared_ptr<rocksdb::FileSystem> table_fs() override;
@@ -93,6 +97,7 @@ class MemoryDisk : public Disk {
   const uint64_t capacity_bytes_;
   mutable std::mutex mutex_;
   uint64_t other_bytes_ = 0;
+  bool can_flush_all_ = false;
   std::map<std::string, std::shared_ptr<Content>> files_;  // null: a directory
   uint64_t used_blocks_ = 0;
   std::vector<Failure> failures_;

@@ -15,6 +15,7 @@ class AllocationDamageTest : public EngineFixture {
  protected:
   void SetUp() override {
     EngineFixture::SetUp();
+    options.container_bytes = container_bytes();
     options.table_options = "disable_auto_compactions=true;compression=kNoCompression";
     options.troubles = troubles;
     options.reporter.log = [](Reporter::Level, const std::string&) {};
@@ -26,6 +27,7 @@ class AllocationDamageTest : public EngineFixture {
     commit(txn);
     ASSERT_TRUE(engine->checkpoint().ok());
   }
+  virtual uint64_t container_bytes() const { return 8 << 20; }
   // Another file of the table, with the rows "applied" and "log_start", and of the map what has
   // changed since.
   void checkpoint_with(const std::string& key, uint64_t blocks) {
@@ -35,8 +37,8 @@ class AllocationDamageTest : public EngineFixture {
     commit(txn);
     ASSERT_TRUE(engine->checkpoint().ok());
   }
-  // In the oldest file that has a row of the map.
-  void damage_oldest_row_of_the_map() {
+  // In the oldest file that has a row of the map, or so many files behind it.
+  void damage_oldest_row_of_the_map(size_t behind = 0) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(directory + "/table"))
       if (entry.path().extension() == ".sst") files.push_back(entry.path());
@@ -45,7 +47,7 @@ class AllocationDamageTest : public EngineFixture {
       std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
       const std::string bytes{std::istreambuf_iterator<char>(file), {}};
       const size_t at = bytes.find(std::string("\0alloc", 6));
-      if (at == std::string::npos) continue;
+      if (at == std::string::npos || behind-- > 0) continue;
       file.clear();
       file.seekp(std::streamoff(at + 2));
       file.put('x');
@@ -157,6 +159,39 @@ TEST_F(AllocationDamageTest, WhereARowIsLostAllBlocksCountAsOwnedUntilTheyAreCou
   }
   expect_data(first.extents, 1);
   expect_data(kept.extents, 3);
+}
+
+class ChunkDamageTest : public AllocationDamageTest {
+ protected:
+  uint64_t container_bytes() const override { return 20 << 20; }  // two chunks
+};
+
+// Of the two rows in the block that has rotten, one was replaced since.
+TEST_F(ChunkDamageTest, OnlyTheChunkWhoseRowIsLostCountsAsOwned) {
+  auto txn = std::make_shared<Txn>();
+  const Written all = write(*txn, container_bytes() / block_bytes, 2);
+  commit(txn);
+  const auto checkpoint_without = [&](const Extent& extent) {
+    auto change = std::make_shared<Txn>();
+    change->free(extent);
+    commit(change);
+    ASSERT_TRUE(engine->checkpoint().ok());
+  };
+  const Extent &in_first = all.extents.front(), &in_second = all.extents.back();
+  const uint32_t container = in_first.container, chunk = BlockBitmap::chunk_blocks;
+  ASSERT_EQ(in_second.container, container);
+  ASSERT_LT(in_first.block, chunk);
+  ASSERT_GE(in_second.block, chunk);
+  ASSERT_NO_FATAL_FAILURE(checkpoint_without(in_first));
+  ASSERT_NO_FATAL_FAILURE(checkpoint_without(in_second));
+  auto owned = owned_blocks();
+  engine.reset();
+  ASSERT_NO_FATAL_FAILURE(damage_oldest_row_of_the_map(1));
+  ASSERT_NO_FATAL_FAILURE(open());
+  EXPECT_TRUE(told());
+  owned.at(container).set(0, chunk);
+  EXPECT_EQ(owned_blocks(), owned);
+  expect_data(first.extents, 1);
 }
 
 // Freed by an object that was removed: no longer in use.

@@ -5,16 +5,19 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "os/tablestore/engine/container/allocator.h"
 
 namespace tablestore {
 namespace {
 
-constexpr uint32_t container_blocks = 2048;
+constexpr uint32_t chunk_blocks = BlockBitmap::chunk_blocks;
+constexpr uint32_t container_blocks = chunk_blocks + 1024;
 
 enum class State : char { free, held, owned, freed, background, punched };
 
@@ -32,7 +35,7 @@ class Model {
   }
 
   void step() {
-    switch (random_() % 16) {
+    switch (random_() % 17) {
       case 0: case 1: case 2: case 3: case 4: allocate(); break;
       case 5: cancel(); break;
       case 6: case 7: commit(); break;
@@ -42,9 +45,10 @@ class Model {
       case 13: punch(); break;
       case 14: restore(); break;
       case 15: change_containers(); break;
+      case 16: empty_container(); break;
     }
-    if (random_() % 64 == 0) checkpoint();
-    if (random_() % 512 == 0) crash();
+    if (random_() % 4 == 0) checkpoint();
+    if (random_() % 64 == 0) crash();
     check();
   }
 
@@ -56,7 +60,13 @@ class Model {
   struct Logged {
     Extent extent;
     bool owned;
+    uint64_t lsn;
   };
+  struct AllocationRow {
+    BlockBitmap owned;
+    uint64_t as_of;
+  };
+  void log(const Extent& extent, bool owned) { log_.push_back({extent, owned, next_lsn_++}); }
 
   std::span<Block> blocks(const Run& run) {
     return std::span(containers_.at(run.container).blocks).subspan(run.block, run.blocks);
@@ -132,7 +142,7 @@ class Model {
     allocator_->mark_owned(extent);
     move(extent, State::held, State::owned);
     owned_.push_back(extent);
-    log_.push_back({extent, true});
+    log(extent, true);
   }
   void free_part() {
     if (owned_.empty()) return;
@@ -141,7 +151,7 @@ class Model {
     allocator_->mark_freed(part);
     move(part, State::owned, State::freed);
     freed_.push_back(part);
-    log_.push_back({part, false});
+    log(part, false);
   }
   void release() {
     if (freed_.empty()) return;
@@ -211,19 +221,61 @@ class Model {
     }
   }
 
-  void checkpoint() {
-    for (auto& state : allocator_->take_dirty()) {
-      if (!state.bitmap.blocks()) {
-        rows_.erase(state.container);
-      } else {
-        rows_.insert_or_assign(state.container, state.bitmap);
-      }
+  // Everything in one is given up, and it goes.
+  void empty_container() {
+    if (random_() % 8 || containers_.empty()) return;
+    const uint32_t id = std::next(containers_.begin(), random_() % containers_.size())->first;
+    const auto take_all = [id](std::vector<Extent>& extents) {
+      const auto others = std::partition(extents.begin(), extents.end(),
+                                         [id](const Extent& e) { return e.container != id; });
+      std::vector<Extent> taken(others, extents.end());
+      extents.erase(others, extents.end());
+      return taken;
+    };
+    for (const Extent& extent : take_all(owned_)) {
+      allocator_->mark_freed(extent);
+      move(extent, State::owned, State::freed);
+      freed_.push_back(extent);
+      log(extent, false);
     }
-    log_.clear();
+    for (const Extent& extent : take_all(freed_)) allocator_->give_back(extent);
+    for (const Extent& extent : take_all(held_)) allocator_->give_back(extent);
+    ASSERT_TRUE(allocator_->remove_container(id));
+    containers_.erase(id);
+  }
+  // A step of one: others go on between two of them.
+  void checkpoint() {
+    if (!capture_) {
+      if (random_() % 8) return;
+      capture_ = next_lsn_;
+      allocator_->begin_capture();
+    }
+    const auto chunks = allocator_->take_changed(1 + random_() % 3);
+    for (const auto& chunk : chunks)
+      rows_.insert_or_assign({chunk.container, chunk.chunk}, AllocationRow{chunk.owned, next_lsn_});
+    if (!chunks.empty()) {
+      if (random_() % 64 == 0) capture_.reset();  // it is given up
+      return;
+    }
+    log_start_ = *std::exchange(capture_, std::nullopt);
+    std::erase_if(log_, [this](const Logged& entry) { return entry.lsn < log_start_; });
+    for (const auto& gone : allocator_->take_gone(1 + random_() % 3)) {  // the rest another time
+      whole_rows_.erase(gone.container);
+      for (uint32_t chunk = 0; chunk < gone.chunks; ++chunk) rows_.erase({gone.container, chunk});
+    }
+  }
+  // As an earlier version has left it, after a checkpoint. All rows that it had are of that age.
+  void convert_to_old_format() {
+    while (capture_ || log_start_ < next_lsn_) checkpoint();
+    rows_.clear();
+    whole_rows_.clear();
+    for (const auto& [id, container] : containers_)
+      whole_rows_.insert_or_assign(id, *allocator_->owned_bitmap(id));
   }
 
   // What no row owns is free again; what is found unwritten, or a hole, is what was left so.
   void crash() {
+    if (random_() % 4 == 0) convert_to_old_format();
     allocator_ = std::make_unique<Allocator>();
     for (auto& [id, container] : containers_) {
       BlockBitmap unwritten(container_blocks), punched(container_blocks);
@@ -237,10 +289,13 @@ class Model {
     }
     held_.clear();
     freed_.clear();
-    for (const auto& [id, bitmap] : rows_) allocator_->load(id, bitmap);
-    for (const Logged& entry : log_) {
-      entry.owned ? allocator_->mark_owned(entry.extent) : allocator_->mark_freed(entry.extent);
-    }
+    capture_.reset();
+    for (const auto& [id, bitmap] : whole_rows_) allocator_->load_whole(id, bitmap);
+    for (const auto& [name, row] : rows_)
+      allocator_->load(name.first, name.second, row.owned, row.as_of > log_start_ ? row.as_of : 0);
+    for (const Logged& entry : log_)
+      entry.owned ? allocator_->replay_owned(entry.extent, entry.lsn)
+                  : allocator_->replay_freed(entry.extent, entry.lsn);
     const Status status = allocator_->finish_recovery();
     ASSERT_TRUE(status.ok()) << status.what();
     next_id_ = 0;
@@ -283,8 +338,12 @@ class Model {
   std::unique_ptr<Allocator> allocator_;
   std::map<uint32_t, Container> containers_;
   std::vector<Extent> held_, owned_, freed_;
-  std::map<uint32_t, BlockBitmap> rows_;  // the checkpoint
+  std::map<std::pair<uint32_t, uint32_t>, AllocationRow> rows_;  // the checkpoint
+  std::map<uint32_t, BlockBitmap> whole_rows_;                   // of the old format
   std::vector<Logged> log_;               // since then
+  uint64_t log_start_ = 1;
+  uint64_t next_lsn_ = 1;
+  std::optional<uint64_t> capture_;       // where the one that is under way began
   uint32_t next_id_ = 0;
 };
 
@@ -392,7 +451,9 @@ TEST(AllocatorThreads, NothingIsHandedOutTwice) {
       }
       if (auto run = allocator.begin_punch({}, 32, 64)) allocator.give_back_punched(*run);
       if (auto run = allocator.begin_restore(std::nullopt, 128)) allocator.give_back(*run);
-      allocator.take_dirty();
+      allocator.begin_capture();
+      while (!allocator.take_changed(3).empty()) {
+      }
     }
   });
   std::vector<std::thread> writers;

@@ -1,4 +1,4 @@
-// Which system calls make names durable: what only a power cut would show otherwise.
+// Which system calls make names and extents durable: what only a power cut would show otherwise.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +12,7 @@
 namespace {
 
 std::atomic<unsigned> synced_directories = 0;
+std::atomic<unsigned> synced_file_systems = 0;
 
 }  // namespace
 
@@ -20,6 +21,11 @@ extern "C" int fsync(int fd) {
   struct stat status;
   if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) ++synced_directories;
   return int(::syscall(SYS_fsync, fd));
+}
+
+extern "C" int syncfs(int fd) noexcept {
+  ++synced_file_systems;
+  return int(::syscall(SYS_syncfs, fd));
 }
 
 namespace tablestore {
@@ -34,6 +40,16 @@ TEST(SyncsOfDirectories, EachIsASystemCall) {
     ASSERT_TRUE(disk->sync_dir(dir).ok());
     EXPECT_EQ(synced_directories, before + 1) << dir;
   }
+}
+
+// Where the file system is not one whose journal it commits, it says so, and does nothing.
+TEST(SyncsOfAllFiles, AreOneSystemCallOrNone) {
+  TestDirectory directory;
+  auto disk = open_file_disk(directory.path(), {}).take();
+  const unsigned before = synced_file_systems;
+  const auto flushed = disk->flush_all();
+  ASSERT_TRUE(flushed.ok()) << flushed.status().what();
+  EXPECT_EQ(synced_file_systems, before + *flushed);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Allocation checkpoints, and the extents of the log over them: recovery's half of the allocator.
 //
 //   input = { op:u8 container:u8 ... }
+#include <algorithm>
+#include <map>
+
 #include "os/tablestore/engine/container/allocator.h"
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/engine_rows.h"
@@ -9,7 +12,8 @@
 namespace tablestore::fuzz {
 namespace {
 
-constexpr uint32_t blocks = largest_slot_blocks;
+constexpr uint32_t chunk_blocks = BlockBitmap::chunk_blocks;
+constexpr uint32_t blocks = chunk_blocks + largest_slot_blocks;  // two chunks
 
 // Some of few containers, or any.
 uint32_t container_of(Input& in) {
@@ -17,7 +21,7 @@ uint32_t container_of(Input& in) {
   return n < 0xf0 ? n % 4 : in.u32();
 }
 
-BlockBitmap bits_of(Input& in) {
+BlockBitmap bits_of(Input& in, uint32_t blocks = fuzz::blocks) {
   BlockBitmap bitmap(blocks);
   for (uint8_t runs = in.u8() % 8; runs > 0; --runs) {
     const uint32_t first = in.u16() % blocks;
@@ -43,10 +47,39 @@ void check(Allocator& allocator) {
     taken += e.blocks;
   }
   require(taken == usage.free_blocks, "all free blocks are handed out");
-  for (const auto& state : allocator.take_dirty()) {
+  std::map<Allocator::ChunkName, bool> written;
+  allocator.begin_capture();
+  for (auto piece = allocator.take_changed(2); !piece.empty(); piece = allocator.take_changed(2)) {
     std::string rows;
     RowWriter writer(rows);
-    engine_rows::write_allocation(writer, state);
+    for (const auto& chunk : piece) {
+      engine_rows::write_allocation(writer, chunk, 1);
+      require(written.try_emplace({chunk.container, chunk.chunk}).second,
+              "a chunk is taken once");
+    }
+  }
+  while (!allocator.take_gone(2).empty()) {
+  }
+}
+
+// A row of either format, of which all bytes are the input's, or the bits.
+void load(Allocator& allocator, uint8_t op, uint32_t container, Input& in) {
+  const bool is_whole = op & 0x40;
+  const uint32_t chunk = is_whole ? 0 : in.u8() % 3;
+  if (op & 0x80) {
+    const std::string_view value = in.view(in.u16() % 1024);
+    if (is_whole) {
+      if (const auto owned = engine_rows::decode_whole_allocation(value))
+        allocator.load_whole(container, *owned);
+    } else if (const auto row = engine_rows::decode_allocation(value)) {
+      allocator.load(container, chunk, row->owned, row->as_of);
+    }
+  } else if (is_whole) {
+    allocator.load_whole(container, bits_of(in));
+  } else {
+    const uint64_t as_of = in.u8();
+    const uint32_t blocks_in_chunk = chunk ? largest_slot_blocks : chunk_blocks;
+    allocator.load(container, chunk, bits_of(in, blocks_in_chunk), as_of);
   }
 }
 
@@ -61,18 +94,11 @@ void run(Input in) {
         if (std::ranges::count(added, container) || container == UINT32_MAX) break;
         added.push_back(container);
         const BlockBitmap unwritten = bits_of(in);
-        BlockBitmap punched = bits_of(in);
-        for (size_t i = 0; i < punched.words().size(); ++i)
-          punched.words()[i] &= unwritten.words()[i];
-        allocator.add_container(container, op / 4 % slot_classes, blocks, unwritten, punched);
+        allocator.add_container(container, op / 4 % slot_classes, blocks, unwritten, bits_of(in));
         break;
       }
       case 1: {
-        const auto row = op & 0x80
-                             ? engine_rows::decode_allocation(engine_rows::allocation(container),
-                                                              in.view(in.u16() % 1024))
-                             : Allocator::OwnedState{container, 0, bits_of(in)};
-        if (row) allocator.load(row->container, row->bitmap);
+        load(allocator, op, container, in);
         break;
       }
       default: {
@@ -80,7 +106,7 @@ void run(Input in) {
         const uint32_t first = in.u16() % blocks;
         const Extent extent{container, first,
                             std::min<uint32_t>(in.u16() % 64 + 1, blocks - first)};
-        op % 4 == 2 ? allocator.mark_owned(extent) : allocator.mark_freed(extent);
+        op % 4 == 2 ? allocator.replay_owned(extent, steps) : allocator.replay_freed(extent, steps);
       }
     }
   }

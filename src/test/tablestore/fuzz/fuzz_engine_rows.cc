@@ -28,13 +28,17 @@ class Scribe : public rocksdb::WriteBatch::Handler {
 };
 
 void read_allocation(std::string_view key, std::string_view value) {
-  const auto state = engine_rows::decode_allocation(key, value);
-  if (!state) return;
-  require(state->slot_class < slot_classes, "a class is one of ours");
-  require(state->bitmap.count() <= state->bitmap.blocks(), "set bits are blocks");
+  const auto name = engine_rows::decode_allocation_key(key);
+  if (const auto whole = engine_rows::decode_whole_allocation(value))
+    require(whole->count() <= whole->blocks(), "set bits are blocks");
+  const auto row = engine_rows::decode_allocation(value);
+  if (!row) return;
+  require(row->owned.chunks() == 1, "a row is of one chunk");
+  require(row->owned.count() <= row->owned.blocks(), "set bits are blocks");
+  if (!name || !name->chunk) return;
   std::string rows;
   RowWriter writer(rows);
-  engine_rows::write_allocation(writer, *state);
+  engine_rows::write_allocation(writer, {name->container, *name->chunk, row->owned}, row->as_of);
   RowBatch batch;
   batch.append(1, rows);
   Scribe scribe;

@@ -129,6 +129,13 @@ void log() {
 
 // --- rows
 
+// Of a chunk of 1024 blocks, as of transaction 5: nothing is owned, all is, or some blocks are.
+std::string chunk_row(uint8_t kind) {
+  std::string words(kind == 2 ? 128 : 0, '\0');
+  if (kind == 2) words[0] = 15, words[100] = char(0xff);
+  return Output().number(uint64_t(5)).number(uint16_t(1024)).number(kind).raw(words).bytes();
+}
+
 void rows() {
   uint32_t count;
   const std::string all = some_rows(&count);
@@ -136,11 +143,38 @@ void rows() {
   save("engine_rows", "applied", Output().number(uint8_t(0)).number(uint64_t(77)).bytes());
   LogPosition position{5 * block_bytes, 12, 3, 0xabcdef};
   save("engine_rows", "log_start", Output().number(uint8_t(1)).raw(position.encode()).bytes());
-  const std::string key = engine_rows::allocation(3);
+  std::string key = engine_rows::whole_allocation(3);
   std::string words(1 + 128, '\0');
   words[0] = 4, words[1] = 15, words[100] = char(0xff);
   save("engine_rows", "allocation",
        Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(words).bytes());
+  key = engine_rows::allocation(3, 1);
+  for (uint8_t kind = 0; kind < 3; ++kind)
+    save("engine_rows", "allocation-chunk-" + std::to_string(kind),
+         Output().number(uint8_t(2)).number(uint8_t(key.size())).raw(key).raw(chunk_row(kind))
+             .bytes());
+}
+
+// Rows of chunks over one of the old format, of a container that is there (0) and of one that is
+// not (3), and a log that goes from one chunk into the next. The n-th step is transaction n.
+void allocation_in_pieces() {
+  constexpr uint8_t add = 0, load = 1, own = 2, free = 3, whole = 0x40, row = 0x80;
+  for (uint8_t kind = 0; kind < 3; ++kind) {
+    Output steps;
+    steps.number(uint8_t(add + 4 * 10)).number(uint8_t(0)).number(uint8_t(0)).number(uint8_t(0));
+    steps.number(uint8_t(load + whole)).number(uint8_t(0))
+        .number(uint8_t(1)).number(uint16_t(4090)).number(uint16_t(16));
+    for (const uint8_t container : {0, 3}) {
+      const std::string value = chunk_row(kind);
+      steps.number(uint8_t(load + row)).number(container).number(uint8_t(1))
+          .number(uint16_t(value.size())).raw(value);
+    }
+    steps.number(free).number(uint8_t(0)).number(uint16_t(4090)).number(uint16_t(15));
+    steps.number(own).number(uint8_t(0)).number(uint16_t(4090)).number(uint16_t(15));
+    steps.number(own).number(uint8_t(3)).number(uint16_t(4096 + 40)).number(uint16_t(0));
+    steps.number(free).number(uint8_t(3)).number(uint16_t(4096 + 40)).number(uint16_t(0));
+    save("allocation", "pieces-" + std::to_string(kind), steps.bytes());
+  }
 }
 
 // Containers are added, checkpoints loaded, and the log replayed over them.
@@ -153,12 +187,14 @@ void allocation() {
         .number(uint8_t(1)).number(uint16_t(600)).number(uint16_t(64));
   for (uint8_t container = 0; container < 2; ++container)
     steps.number(load).number(container)
+        .number(uint8_t(0)).number(container)  // chunk, as of
         .number(uint8_t(1)).number(uint16_t(0)).number(uint16_t(16));
   steps.number(own).number(uint8_t(0)).number(uint16_t(100)).number(uint16_t(3));
   steps.number(free).number(uint8_t(1)).number(uint16_t(0)).number(uint16_t(15));
   steps.number(own).number(uint8_t(3)).number(uint16_t(0)).number(uint16_t(1));
   steps.number(free).number(uint8_t(3)).number(uint16_t(0)).number(uint16_t(1));
   save("allocation", "recovery", steps.bytes());
+  allocation_in_pieces();
 }
 
 // Every kind of change of every kind of file, here and there, with mended checksums and without.

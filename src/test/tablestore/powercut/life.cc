@@ -67,6 +67,7 @@ EngineOptions engine_options(uint64_t shape) {
   o.small_data_bytes = one_of({16 << 10, 256 << 10});
   o.quiet_steps = 2;
   o.provision_bytes = one_of({0, 16, 64}) * mib;
+  o.capture_chunks_max = one_of({1, 3, 1024});
   return o;
 }
 

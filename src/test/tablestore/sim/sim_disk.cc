@@ -515,6 +515,15 @@ Status SimDisk::sync_dir(const std::string& dir) {
   return {};
 }
 
+// What cannot be written in place has to be flushed file by file.
+Result<bool> SimDisk::flush_all() {
+  std::lock_guard lock(mutex_);
+  if (!image_.in_place()) return false;
+  for (const DiskImage::InodeId id : image_.dirty())
+    if (Status s = flush(id); !s.ok()) return s;
+  return true;
+}
+
 Result<DiskSpace> SimDisk::space() {
   std::lock_guard lock(mutex_);
   if (auto s = call("statvfs"); !s.ok()) return s;

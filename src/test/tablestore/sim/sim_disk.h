@@ -99,6 +99,7 @@ class SimDisk : public Disk {
   Status rename(const std::string& from, const std::string& to) override;
   Status remove_tree(const std::string& dir) override;
   Status sync_dir(const std::string& dir) override;
+  Result<bool> flush_all() override;
   Result<DiskSpace> space() override;
   std::unique_ptr<WriteQueue> make_write_queue() override;
   std::shared_ptr<rocksdb::FileSystem> table_fs() override;

@@ -131,7 +131,7 @@ bool Applier::step() {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;  // perhaps not written
     queued_bytes_ -= bytes;
-    room_.notify_one();
+    room_.notify_all();
   }
   for (const Item& item : items) {
     for (const auto& txn : item.group) txn->applied();

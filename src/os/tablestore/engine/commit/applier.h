@@ -18,9 +18,9 @@
 
 namespace tablestore {
 
-// Threads: whoever has taken the commit lane calls queue(); the work "apply" writes what is queued.
-// `mutex_` guards the queue. The work waits for nothing but space on the file system, so whoever
-// has the lane may wait for it.
+// Threads: whoever has taken the commit lane queues groups, and a checkpoint its rows; the work
+// "apply" writes what is queued. `mutex_` guards the queue. The work waits for nothing but space on
+// the file system, so whoever has the lane may wait for it.
 //
 // No commit waits for the rows to be applied. So the work lingers for about a millisecond, until
 // some groups are worth a batch of the table, but not where somebody waits for applied().
@@ -36,7 +36,8 @@ class Applier {
 
   // Transactions of one durable group, in log order. Blocks while too much is queued.
   void queue(std::vector<std::shared_ptr<Txn>> group);
-  // The engine's own rows, after all groups before. `done` runs when they are in the table.
+  // The engine's own rows, after all groups that were queued before. `done` runs when they are in
+  // the table.
   void queue(uint32_t count, std::string rows, std::function<void()> done);
 
   // The next queue() does not block.
@@ -69,7 +70,7 @@ class Applier {
 
   mutable std::mutex mutex_;
   std::condition_variable work_;  // the work waits
-  std::condition_variable room_;  // the lane waits
+  std::condition_variable room_;  // the lane waits, or a checkpoint
   std::deque<Item> queue_;
   uint64_t queued_bytes_ = 0;     // what is being applied included
   std::chrono::steady_clock::time_point hurried_until_{};

@@ -263,32 +263,67 @@ std::optional<std::chrono::steady_clock::time_point> CommitLane::unvouched_since
   return unvouched_since_;
 }
 
-// What recovery starts from: exact between two groups, and after the rows of all groups before.
+// What recovery starts from: the position is that of the first piece, and each row says as of which
+// transaction it is. Pieces wait for their turn in the table one by one, so that the lane never
+// finds the applier's queue full of them.
 std::optional<LogPosition> CommitLane::capture(Patience patience) {
-  LogPosition position;
-  const auto applied = std::make_shared<bool>(false);  // guarded by mutex_
-  {
-    const TakenLane lane = wait_between_groups(patience);
-    if (!lane) return std::nullopt;
-    position = lane->head;
+  Allocator& allocator = parts_.containers.allocator();
+  std::optional<LogPosition> start;
+  for (;;) {
+    const auto piece = capture_piece(!start, patience);
+    if (!piece) return std::nullopt;
+    if (!start) start = piece->at;
+    if (piece->chunks.empty()) break;
     std::string rows;
     RowWriter writer(rows);
-    uint32_t count = engine_rows::rows_with_copy;
-    for (const auto& state : parts_.containers.allocator().take_dirty()) {
-      engine_rows::write_allocation(writer, state);
-      ++count;
-    }
-    engine_rows::write_with_copy(writer, engine_rows::log_start(), position.encode());
-    applier_.hurry();
-    applier_.queue(count, std::move(rows), [this, applied] {
-      std::lock_guard lock(mutex_);
-      *applied = true;
-      progress_.notify_all();
-    });
+    for (const auto& chunk : piece->chunks)
+      engine_rows::write_allocation(writer, chunk, piece->at.next_lsn);
+    if (!apply(uint32_t(piece->chunks.size()), std::move(rows), patience)) return std::nullopt;
   }
+  std::string rows;
+  RowWriter writer(rows);
+  engine_rows::write_with_copy(writer, engine_rows::log_start(), start->encode());
+  if (!apply(engine_rows::rows_with_copy, std::move(rows), patience)) return std::nullopt;
+  for (;;) {
+    const auto gone = allocator.take_gone(limits_.capture_chunks_max);
+    if (gone.empty()) return start;
+    uint32_t count = 0;
+    std::string erasures;
+    RowWriter eraser(erasures);
+    for (const auto& of_container : gone)
+      count += engine_rows::erase_allocation(eraser, of_container);
+    if (!apply(count, std::move(erasures), patience)) return std::nullopt;
+  }
+}
+
+// The lane is taken for as long as it takes to copy some bits, and no longer.
+std::optional<CommitLane::CapturedPiece> CommitLane::capture_piece(bool first,
+                                                                   Patience patience) {
+  const TakenLane lane = wait_between_groups(patience);
+  if (!lane) return std::nullopt;
+  Allocator& allocator = parts_.containers.allocator();
+  if (first) allocator.begin_capture();
+  CapturedPiece piece{lane->head, allocator.take_changed(limits_.capture_chunks_max)};
+  Counters& counters = parts_.counters;
+  ++counters.checkpoint_takes;
+  counters.checkpoint_chunks += piece.chunks.size();
+  counters.checkpoint_take_chunks_max =
+      std::max<uint64_t>(counters.checkpoint_take_chunks_max, piece.chunks.size());
+  return piece;
+}
+
+// The engine's own rows. False: the lane is stopping, or patience has come to its end.
+bool CommitLane::apply(uint32_t count, std::string rows, Patience patience) {
+  const auto applied = std::make_shared<bool>(false);  // guarded by mutex_
+  applier_.hurry();
+  applier_.queue(count, std::move(rows), [this, applied] {
+    std::lock_guard lock(mutex_);
+    *applied = true;
+    progress_.notify_all();
+  });
   std::unique_lock lock(mutex_);
   wait(lock, progress_, patience, [&] { return stopping_ || *applied; });
-  return *applied ? std::optional(position) : std::nullopt;
+  return *applied;
 }
 
 void CommitLane::recycle(uint64_t position) {

@@ -50,6 +50,7 @@ struct CommitLimits {
   uint64_t small_data_bytes = 256 << 10;
   uint64_t deferred_data_bytes = 64 << 10;   // of a transaction: begins with the lane's next write,
   uint64_t deferred_bytes_max = 768 << 10;   // but no more than this: a flush may take long
+  uint64_t capture_chunks_max = 1024;  // copied while a checkpoint has the lane, 512 bytes each
 };
 
 // For how long who waits does so while nothing gets on: no group is made and no rows are applied,
@@ -106,9 +107,10 @@ class CommitLane {
   // When the last group was made; nullopt: it is vouched for.
   std::optional<std::chrono::steady_clock::time_point> unvouched_since() const;
 
-  // At the next boundary between groups: puts the allocation map and the log position into the
-  // table. Returns that position; the table must be flushed before recycle(). nullopt: the lane is
-  // stopping, or patience has come to its end.
+  // Puts what has changed of the allocation map into the table, in pieces, each as of a boundary
+  // between two groups, and then the log position of the first of these boundaries. Returns that
+  // position; the table must be flushed before recycle(). nullopt: the lane is stopping, or
+  // patience has come to its end. One at a time.
   std::optional<LogPosition> capture(Patience patience = std::nullopt);
   // Groups before `position` are not needed any more.
   void recycle(uint64_t position);
@@ -159,6 +161,12 @@ class CommitLane {
   bool lends_itself_to(const Txn& txn) const;  // mutex_ held
   TakenLane wait_for_work();
   TakenLane wait_between_groups(Patience patience);
+  struct CapturedPiece {
+    LogPosition at;
+    std::vector<Allocator::OwnedChunk> chunks;
+  };
+  std::optional<CapturedPiece> capture_piece(bool first, Patience patience);
+  bool apply(uint32_t count, std::string rows, Patience patience);
 
   void run();
   bool step();

@@ -43,12 +43,17 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
     if (before.max_power >= 0) index.by_max_power[before.max_power].erase(container.id());
     if (after.max_power >= 0) index.by_max_power[after.max_power].insert(container.id());
   }
-  if (!before.unwritten_free && after.unwritten_free) index.with_unwritten.insert(container.id());
-  if (before.unwritten_free && !after.unwritten_free) index.with_unwritten.erase(container.id());
-  const bool was_free = before.free == container.blocks();
-  const bool is_free = after.free == container.blocks();
-  if (!was_free && is_free) index.all_free.insert(container.id());
-  if (was_free && !is_free) index.all_free.erase(container.id());
+  const auto note = [](auto& set, const auto& key, bool before, bool after) {
+    if (before && !after) set.erase(key);
+    if (after && !before) set.insert(key);
+  };
+  const uint32_t id = container.id();
+  note(index.with_unwritten, id, before.unwritten_free > 0, after.unwritten_free > 0);
+  note(index.with_punched, id, before.punched > 0, after.punched > 0);
+  note(empty_, id, before.free + before.punched == container.blocks(),
+       after.free + after.punched == container.blocks());
+  if (before.free == container.blocks()) index.all_free.erase({before.unwritten_free, id});
+  if (after.free == container.blocks()) index.all_free.insert({after.unwritten_free, id});
 }
 
 void Allocator::account_new(const ContainerState& container) {
@@ -59,14 +64,13 @@ void Allocator::account_new(const ContainerState& container) {
   account(container, {}, container.counts());
 }
 
-void Allocator::account_gone(const ContainerState& container) {
+void Allocator::account_gone(ContainerState& container) {
   AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
   --sums.containers;
   sums.blocks -= container.blocks();
   usage_.blocks -= container.blocks();
   account(container, container.counts(), {});
-  dirty_.insert(container.id());
-  removed_.emplace(container.id(), container.slot_class());
+  gone_.insert_or_assign(container.id(), Gone{container.blocks(), container.changed(), captures_});
 }
 
 void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t blocks,
@@ -80,9 +84,14 @@ void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t 
   it->second->last_taken_age = age_;
   next_container_id_ = std::max(next_container_id_, container + 1);
   if (const auto owned = missing_.find(container); owned != missing_.end()) {
-    require(owned->second.blocks() <= blocks, "a block lies in its container");
-    owned->second.grow(blocks);
-    it->second->load_owned(owned->second);
+    if (owned->second.blocks() <= blocks) {
+      owned->second.grow(blocks);
+      it->second->load_owned(owned->second);
+      note_changed(*it->second, {container, 0, blocks});
+    } else {
+      load_failed(container, " has " + std::to_string(blocks) + " blocks, its rows are of " +
+                                 std::to_string(owned->second.blocks()));
+    }
     missing_.erase(owned);
   }
   if (!recovering_) account_new(*it->second);
@@ -91,7 +100,7 @@ void Allocator::add_container(uint32_t container, unsigned slot_class, uint32_t 
 bool Allocator::remove_container(uint32_t container) {
   std::lock_guard lock(mutex_);
   require(!recovering_, "recovery comes first");
-  const ContainerState& c = state(container);
+  ContainerState& c = state(container);
   const ContainerState::Counts counts = c.counts();
   if (!c.empty() || unreserved_blocks() < counts.free) return false;
   require(counts.owned == 0, "an owned block is held");
@@ -274,23 +283,23 @@ void Allocator::give_back(const Run& run) {
 
 void Allocator::mark_owned(const Run& run) {
   std::lock_guard lock(mutex_);
-  if (recovering_) return replay(run, true);
+  require(!recovering_, "recovery comes first");
   ContainerState& container = state(run.container);
   change(container, [&] {
     require(container.is_held(run.block, run.blocks), "an owned block is held");
     require(container.set_owned(run.block, run.blocks), "a block has one owner");
   });
-  dirty_.insert(run.container);
+  note_changed(container, run);
 }
 
 void Allocator::mark_freed(const Extent& extent) {
   std::lock_guard lock(mutex_);
-  if (recovering_) return replay(extent, false);
+  require(!recovering_, "recovery comes first");
   ContainerState& container = state(extent.container);
   change(container, [&] {
     require(container.clear_owned(extent.block, extent.blocks), "a freed block had an owner");
   });
-  dirty_.insert(extent.container);
+  note_changed(container, extent);
 }
 
 bool Allocator::is_unwritten(const Extent& extent) const {
@@ -301,142 +310,6 @@ bool Allocator::is_unwritten(const Extent& extent) const {
 void Allocator::mark_written(const Run& run) {
   std::lock_guard lock(mutex_);
   state(run.container).mark_written(run.block, run.blocks);
-}
-
-void Allocator::load(uint32_t container, const BlockBitmap& owned) {
-  std::lock_guard lock(mutex_);
-  require(recovering_, "a checkpoint is loaded once");
-  next_container_id_ = std::max(next_container_id_, container + 1);
-  auto it = containers_.find(container);
-  if (it == containers_.end()) {
-    missing_.insert_or_assign(container, owned);
-  } else if (it->second->blocks() == owned.blocks()) {
-    it->second->load_owned(owned);
-  } else if (recovery_error_.ok()) {
-    recovery_error_ = Status(EIO, "container " + std::to_string(container) + " has " +
-                                      std::to_string(it->second->blocks()) +
-                                      " blocks, its allocation row is of " +
-                                      std::to_string(owned.blocks()));
-  }
-}
-
-void Allocator::load_unknown(const std::set<uint32_t>& containers) {
-  std::lock_guard lock(mutex_);
-  require(recovering_, "a checkpoint is loaded once");
-  checkpoint_is_whole_ = false;
-  unknown_ = containers;
-  for (const uint32_t id : containers) {
-    ContainerState& container = state(id);
-    BlockBitmap all(container.blocks());
-    all.set(0, all.blocks());
-    container.load_owned(all);
-    dirty_.insert(id);
-  }
-}
-
-void Allocator::replay(const Run& run, bool owned) {
-  next_container_id_ = std::max(next_container_id_, run.container + 1);
-  dirty_.insert(run.container);
-  const uint64_t end = uint64_t(run.block) + run.blocks;
-  bool consistent = false;
-  auto it = containers_.find(run.container);
-  if (it != containers_.end()) {
-    ContainerState& c = *it->second;
-    if (owned && end <= c.blocks() && unknown_.contains(run.container))
-      for (uint32_t block = run.block; block < end; ++block)
-        if (c.owned().test(block)) c.clear_owned(block, 1);
-    consistent = end <= c.blocks() && (owned ? c.set_owned(run.block, run.blocks)
-                                             : c.clear_owned(run.block, run.blocks));
-  } else if (end <= UINT32_MAX) {
-    BlockBitmap& bitmap = missing_.try_emplace(run.container, BlockBitmap(0)).first->second;
-    bitmap.grow(end);
-    consistent = owned ? !bitmap.any(run.block, run.blocks)
-                       : bitmap.all(run.block, run.blocks) || !checkpoint_is_whole_;
-    owned ? bitmap.set(run.block, run.blocks) : bitmap.clear(run.block, run.blocks);
-  }
-  if (!consistent && recovery_error_.ok()) {
-    recovery_error_ = Status(EIO, "the log " + std::string(owned ? "gives" : "frees") + " blocks " +
-                                      std::to_string(run.block) + " to " + std::to_string(end) +
-                                      " of container " + std::to_string(run.container) +
-                                      (owned ? ", which have an owner" : ", which have no owner") +
-                                      " according to what precedes, or do not exist");
-  }
-}
-
-std::vector<uint32_t> Allocator::missing_containers() const {
-  std::lock_guard lock(mutex_);
-  std::vector<uint32_t> ids;
-  for (const auto& [container, bitmap] : missing_)
-    if (bitmap.count()) ids.push_back(container);
-  return ids;
-}
-
-Status Allocator::finish_recovery() {
-  std::lock_guard lock(mutex_);
-  require(recovering_, "recovery ends once");
-  if (!recovery_error_.ok()) return recovery_error_;
-  for (const auto& [container, bitmap] : missing_) {
-    if (const uint32_t owned = bitmap.count()) {
-      return Status(EIO, "missing or incomplete container file: containers/*/" +
-                             std::to_string(container) + ", " + std::to_string(owned) +
-                             " blocks of which hold data; bring the file back, or have this OSD "
-                             "rebuilt from its peers");
-    }
-    dirty_.insert(container);
-    removed_.emplace(container, 0);
-  }
-  missing_.clear();
-  unknown_.clear();
-  recovering_ = false;
-  for (auto& [id, container] : containers_) {
-    container->hold_owned();
-    account_new(*container);
-  }
-  return {};
-}
-
-Result<std::vector<Run>> Allocator::adopt_owned(
-    const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
-  std::lock_guard lock(mutex_);
-  require(!recovering_, "what rows own is adopted after recovery");
-  bool in_use = usage_.reserved_blocks > 0;
-  for (const auto& [id, container] : containers_) {
-    const ContainerState::Counts& n = container->counts();
-    in_use |= n.free + n.punched + n.owned < container->blocks();
-  }
-  if (in_use) return Status(EBUSY, "blocks are reserved, or in the hands of a transaction");
-  std::vector<Run> given_up;
-  for (auto& [id, container] : containers_) {
-    const auto rows = owned_by_rows.find(id);
-    const BlockBitmap none(container->blocks());
-    const BlockBitmap& owned = rows == owned_by_rows.end() ? none : rows->second;
-    require(owned.blocks() == container->blocks(), "a bitmap is of its container");
-    if (owned == container->owned()) continue;
-    change(*container, [&] { container->adopt_owned(owned, &given_up); });
-    dirty_.insert(id);
-  }
-  return given_up;
-}
-
-std::vector<Allocator::OwnedState> Allocator::take_dirty() {
-  std::lock_guard lock(mutex_);
-  std::vector<OwnedState> changed;
-  for (uint32_t id : dirty_) {
-    if (auto gone = removed_.find(id); gone != removed_.end()) {
-      changed.push_back({id, gone->second, BlockBitmap(0)});
-    } else {
-      const ContainerState& container = state(id);
-      changed.push_back({id, container.slot_class(), container.owned()});
-    }
-  }
-  dirty_.clear();
-  removed_.clear();
-  return changed;
-}
-
-void Allocator::mark_all_dirty() {
-  std::lock_guard lock(mutex_);
-  for (const auto& [id, container] : containers_) dirty_.insert(id);
 }
 
 std::optional<BlockBitmap> Allocator::owned_bitmap(uint32_t container) const {
@@ -457,6 +330,13 @@ std::vector<uint32_t> Allocator::containers() const {
 AllocatorUsage Allocator::usage() const {
   std::lock_guard lock(mutex_);
   return usage_;
+}
+
+uint64_t Allocator::bitmap_bytes() const {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [id, container] : containers_) bytes += container->memory_bytes();
+  return bytes;
 }
 
 }  // namespace tablestore

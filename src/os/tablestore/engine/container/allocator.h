@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/tablestore/engine/container/allocator_usage.h"
@@ -74,7 +75,7 @@ class Allocator {
   void give_back(const Run& run);
 
   // Of a durable transaction, in log order, by the commit lane: a row owns the run from here on, or
-  // no row owns the extent any more. What was freed stays held until give_back().
+  // no row owns the extent any more. What was freed stays held until give_back(). After recovery.
   void mark_owned(const Run& run);
   void mark_freed(const Extent& extent);
 
@@ -83,13 +84,26 @@ class Allocator {
   // Held blocks only.
   void mark_written(const Run& run);
 
-  // Recovery: the state of a checkpoint, then mark_owned() and mark_freed() replayed over it in
-  // log order. They may name containers that were emptied and removed since.
-  void load(uint32_t container, const BlockBitmap& owned);
-  // Some of the checkpoint cannot be read. Which blocks of these containers are owned cannot be
-  // told, but for what is replayed: all others count as owned. There may have been more, which were
-  // emptied and removed since.
-  void load_unknown(const std::set<uint32_t>& containers);
+  // Recovery: the state of a checkpoint, then what the log says, replayed over it in log order. It
+  // may name containers that were emptied and removed since.
+  //
+  // A chunk (BlockBitmap::chunk_blocks of a container) after all transactions before `as_of`, which
+  // are not replayed over it; 0: as of the beginning of what is replayed, as all chunks of which
+  // nothing is said, and in which nothing is owned.
+  void load(uint32_t container, uint32_t chunk, const BlockBitmap& owned, uint64_t as_of);
+  // All chunks of a container, from a row of the old format; load() of one of them comes later.
+  void load_whole(uint32_t container, const BlockBitmap& owned);
+  // Some of the checkpoint cannot be read. Which blocks of these chunks are owned cannot be told,
+  // but for what is replayed: all others count as owned. There may have been more, of containers
+  // that were emptied and removed since.
+  struct ChunkName {
+    uint32_t container;
+    uint32_t chunk;
+    auto operator<=>(const ChunkName&) const = default;
+  };
+  void load_unknown(const std::set<ChunkName>& chunks);
+  void replay_owned(const Run& run, uint64_t lsn);
+  void replay_freed(const Extent& extent, uint64_t lsn);
   // Those with owned blocks that were not added so far; add_container() may still do it.
   std::vector<uint32_t> missing_containers() const;
   // From here on what is owned is held, and all else is free or punched. EIO where a block is owned
@@ -101,16 +115,30 @@ class Allocator {
   // EBUSY where somebody holds a block that no row owns, or a reservation.
   Result<std::vector<Run>> adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
 
-  // Containers whose bitmap of owned blocks changed since the last call (a removed one: a
-  // bitmap of 0 blocks).
-  struct OwnedState {
+  // A checkpoint: which blocks are owned, of all chunks in which that has changed, in pieces.
+  // begin_capture() and take_changed() are called by who has the commit lane, so that no
+  // transaction is half in; between two calls, others commit. They go through the containers by
+  // number, once: what changes behind them is for the next checkpoint.
+  void begin_capture();
+  struct OwnedChunk {
     uint32_t container;
-    unsigned slot_class;
-    BlockBitmap bitmap;
+    uint32_t chunk;
+    BlockBitmap owned;
   };
-  std::vector<OwnedState> take_dirty();
-  // The next call gives all containers.
-  void mark_all_dirty();
+  // At most `max`, changed since they were last taken. None: all that had changed at
+  // begin_capture() have been taken.
+  std::vector<OwnedChunk> take_changed(size_t max);
+  // The next capture takes all chunks of all containers.
+  void mark_all_changed();
+  // Rows that nobody needs any more where a recovery starts from that begin_capture() or later, as
+  // it replays nothing over them: of a container that was gone by then (0 to `chunks`), and the one
+  // row of a container that is in the old format. About `max`; none: these were all.
+  struct GoneRows {
+    uint32_t container;
+    uint32_t chunks;
+  };
+  std::vector<GoneRows> take_gone(size_t max);
+
   std::optional<BlockBitmap> owned_bitmap(uint32_t container) const;
   std::vector<uint32_t> containers() const;
 
@@ -153,19 +181,23 @@ class Allocator {
   void lose_reclassed(const Reclassed& old);
 
   // A quiet container in which nothing is held, and which its class and the reservations can
-  // spare; for remove_container().
-  std::optional<uint32_t> idle_container(const QuietRule& rule) const;
+  // spare; for remove_container(). Looks at a few containers per call, the newest first.
+  std::optional<uint32_t> idle_container(const QuietRule& rule);
   // The clock of QuietRule::min_age.
   void advance_age();
 
   AllocatorUsage usage() const;
+  // What the bitmaps of all containers take.
+  uint64_t bitmap_bytes() const;
 
  private:
   struct Class {
     // Containers with something free, by ContainerState::Counts::max_power.
     std::array<std::set<uint32_t>, slot_classes> by_max_power;
     std::set<uint32_t> with_unwritten;
-    std::set<uint32_t> all_free;    // every block is free
+    std::set<uint32_t> with_punched;
+    // Of which every block is free, by how many of them are unwritten.
+    std::set<std::pair<uint32_t, uint32_t>> all_free;
     uint32_t cursor_container = 0;  // where the last slot was taken
     uint32_t cursor_block = 0;      // the block after it
   };
@@ -183,7 +215,7 @@ class Allocator {
   void account(const ContainerState& container, const ContainerState::Counts& before,
                const ContainerState::Counts& after);
   void account_new(const ContainerState& container);
-  void account_gone(const ContainerState& container);
+  void account_gone(ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }
   void note_demand(unsigned slot_class);
   // Removes a container that changes its class; returns which of its blocks are unwritten.
@@ -198,23 +230,39 @@ class Allocator {
   void append(const Extent& extent, std::vector<Extent>* extents) const;
   void give_back_locked(const Run& run);
 
-  // Recovery: one extent of the log, owned from here on or no more.
-  void replay(const Run& run, bool owned);
+  void note_changed(ContainerState& container, const Run& run);
+
+  // Parts of the recovery.
+  void replay(const Run& run, bool owned, uint64_t lsn);
+  // Within one chunk. False: it contradicts what precedes.
+  bool replay_in_chunk(const Run& run, bool owned);
+  void load_failed(uint32_t container, const std::string& why);
 
   mutable std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<ContainerState>> containers_;
   std::array<Class, slot_classes> classes_;
   AllocatorUsage usage_;
   uint64_t demand_ = 0;  // sum of usage_.classes[].recent_slots
-  std::set<uint32_t> dirty_;     // owned blocks changed, or removed
-  std::map<uint32_t, unsigned> removed_;  // of these, the removed ones, with their class
+  std::set<uint32_t> changed_;   // containers that have changed chunks, also gone ones
+  ChunkName next_captured_{0, 0};
+  uint64_t captures_ = 0;        // begun
+  // Containers of which rows go with a capture.
+  struct Gone {
+    uint32_t blocks;             // 0: it is there, and has a row of the old format
+    BlockBitmap changed;         // chunks, as ContainerState::changed()
+    uint64_t captures;           // begun before
+  };
+  std::map<uint32_t, Gone> gone_;
   uint32_t next_container_id_ = 0;
   uint32_t punch_cursor_ = 0;
+  std::set<uint32_t> empty_;     // containers in which nothing is held
+  uint32_t idle_cursor_ = UINT32_MAX;
   uint64_t age_ = 0;
 
   bool recovering_ = true;
   std::map<uint32_t, BlockBitmap> missing_;  // recovering: owned blocks of containers not added
-  std::set<uint32_t> unknown_;               // recovering: see load_unknown()
+  std::map<ChunkName, uint64_t> as_of_;      // recovering: see load(); only what is not 0
+  std::set<ChunkName> unknown_;              // recovering: see load_unknown()
   bool checkpoint_is_whole_ = true;          // the same
   Status recovery_error_;                    // the first one
 };

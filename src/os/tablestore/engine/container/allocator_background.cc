@@ -8,8 +8,9 @@
 namespace tablestore {
 namespace {
 
-// How many containers begin_punch() looks at under the mutex.
-constexpr unsigned punch_candidates = 64;
+// How many containers begin_punch() and idle_container() look at under the mutex.
+constexpr size_t punch_candidates = 64;
+constexpr size_t idle_candidates = 64;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ std::optional<Run> Allocator::begin_punch(const QuietRule& rule, uint32_t min_bl
                                              uint32_t max_blocks) {
   std::lock_guard lock(mutex_);
   auto it = containers_.lower_bound(punch_cursor_);
-  const size_t budget = std::min<size_t>(punch_candidates, containers_.size());
+  const size_t budget = std::min(punch_candidates, containers_.size());
   for (size_t i = 0; i < budget; ++i, ++it) {
     if (it == containers_.end()) it = containers_.begin();
     ContainerState& container = *it->second;
@@ -67,49 +68,51 @@ std::optional<Run> Allocator::begin_restore(std::optional<unsigned> slot_class,
                                                uint32_t max_blocks) {
   std::lock_guard lock(mutex_);
   if (!max_blocks) return std::nullopt;
-  if (!(slot_class ? usage_.classes[*slot_class].punched_blocks : usage_.punched_blocks)) {
-    return std::nullopt;
-  }
-  for (auto& [id, container] : containers_) {
-    if (slot_class && container->slot_class() != *slot_class) continue;
-    if (!container->counts().punched) continue;
-    const Run run = container->find_punched_run(max_blocks);
-    change(*container, [&] { container->take_punched(run.block, run.blocks); });
-    return run;
-  }
-  return std::nullopt;
-}
-
-std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) const {
-  std::lock_guard lock(mutex_);
-  for (auto it = containers_.rbegin(); it != containers_.rend(); ++it) {
-    const ContainerState& container = *it->second;
-    const ContainerState::Counts& counts = container.counts();
-    if (!container.empty() || age_ - container.last_taken_age < rule.min_age) continue;
-    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
-    if (class_free - counts.free < rule.spare_blocks[container.slot_class()]) continue;
-    if (unreserved_blocks() < counts.free) continue;
-    return it->first;
-  }
-  return std::nullopt;
-}
-
-std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, LastFree last) const {
-  const ContainerState* best = nullptr;
+  std::optional<uint32_t> id;  // the oldest
   for (unsigned c = 0; c < slot_classes; ++c) {
-    const std::set<uint32_t>& candidates = classes_[c].all_free;
+    const std::set<uint32_t>& candidates = classes_[c].with_punched;
+    if (candidates.empty() || (slot_class && c != *slot_class)) continue;
+    id = std::min(id.value_or(UINT32_MAX), *candidates.begin());
+  }
+  if (!id) return std::nullopt;
+  ContainerState& container = state(*id);
+  const Run run = container.find_punched_run(max_blocks);
+  change(container, [&] { container.take_punched(run.block, run.blocks); });
+  return run;
+}
+
+std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) {
+  std::lock_guard lock(mutex_);
+  // A call goes on where the last one has ended, but where that was the end.
+  if (empty_.size() <= idle_candidates) idle_cursor_ = UINT32_MAX;
+  for (size_t budget = std::min(idle_candidates, empty_.size()); budget > 0; --budget) {
+    auto it = empty_.upper_bound(idle_cursor_);
+    if (it == empty_.begin()) it = empty_.end();
+    const ContainerState& container = state(*--it);
+    idle_cursor_ = container.id() - 1;
+    if (age_ - container.last_taken_age < rule.min_age) continue;
+    const uint64_t free = container.counts().free;
+    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
+    if (class_free - free < rule.spare_blocks[container.slot_class()]) continue;
+    if (unreserved_blocks() < free) continue;
+    return container.id();
+  }
+  return std::nullopt;
+}
+
+// All containers of a store are of one size, so the best one of each class stands for the others.
+std::optional<uint32_t> Allocator::reclassable(unsigned slot_class, LastFree last) const {
+  std::optional<std::pair<uint32_t, uint32_t>> best;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    const auto& candidates = classes_[c].all_free;
     const bool needs_its_last = usage_.classes[c].recent_slots > 0 && last == LastFree::keep;
     if (c == slot_class || candidates.size() <= (needs_its_last ? 1 : 0)) continue;
-    for (uint32_t id : candidates) {
-      const ContainerState& container = state(id);
-      if (unreserved_blocks() < container.blocks()) continue;
-      if (!best || container.counts().unwritten_free < best->counts().unwritten_free) {
-        best = &container;
-      }
-    }
+    const auto& first = *candidates.begin();
+    if (unreserved_blocks() < state(first.second).blocks()) continue;
+    if (!best || first.first < best->first) best = first;
   }
   if (!best) return std::nullopt;
-  return best->id();
+  return best->second;
 }
 
 bool Allocator::can_reclass(unsigned slot_class, LastFree last) const {

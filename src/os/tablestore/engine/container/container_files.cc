@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "os/tablestore/engine/container/parallel.h"
 #include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/require.h"
@@ -50,15 +51,39 @@ Status ContainerFiles::format(Disk& disk) {
   return disk.sync_dir(root);
 }
 
-Result<std::vector<ContainerFiles::Found>> ContainerFiles::open() {
+struct ContainerFiles::Opening {
+  uint32_t container;
+  unsigned slot_class;
+  std::unique_ptr<File> file;  // null: it is incomplete
+  BlockBitmap unwritten;
+};
+
+// All are open, and so locked, before they are flushed: until then, requests of a process that was
+// killed may be in flight.
+Result<std::vector<ContainerFiles::Found>> ContainerFiles::open(unsigned threads) {
+  std::vector<Opening> all;
+  Status s;
+  for (unsigned slot_class = 0; slot_class < slot_classes && s.ok(); ++slot_class)
+    s = list_class(slot_class, &all);
+  if (s.ok()) s = for_each_in_threads(threads, all, [this](Opening& o) { return open_one(o); });
+  for (const Opening& o : all)
+    if (!o.file) incomplete_.emplace_back(o.container, o.slot_class);
+  std::erase_if(all, [](const Opening& o) { return !o.file; });
+  if (s.ok()) s = flush_all(all);
+  if (s.ok())
+    s = for_each_in_threads(threads, all, [this](Opening& o) {
+      auto unwritten = unwritten_blocks(*o.file);
+      if (unwritten.ok()) o.unwritten = unwritten.take();
+      return unwritten.status();
+    });
   std::vector<Found> found;
-  for (unsigned slot_class = 0; slot_class < slot_classes; ++slot_class) {
-    if (Status s = open_class(slot_class, &found); !s.ok()) {
-      close();
-      return s;
-    }
+  for (Opening& o : all) {
+    if (s.ok()) s = add(o);
+    found.push_back({o.container, o.slot_class, std::move(o.unwritten)});
   }
-  return found;
+  if (s.ok()) return found;
+  close();
+  return s;
 }
 
 Result<std::unique_ptr<File>> ContainerFiles::open_watched(const std::string& path,
@@ -70,35 +95,48 @@ Result<std::unique_ptr<File>> ContainerFiles::open_watched(const std::string& pa
   return file;
 }
 
-Status ContainerFiles::open_class(unsigned slot_class, std::vector<Found>* found) {
+Status ContainerFiles::list_class(unsigned slot_class, std::vector<Opening>* found) {
   auto names = disk_.list(class_dir(slot_class));
   if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
-    const auto container = parse_number(name);
-    if (!container) continue;  // not ours, and nothing of ours depends on it
-    const std::string path = container_path(*container, slot_class);
-    auto file = open_watched(path, OpenMode::read_write);
-    if (!file.ok()) return file.status();
-    const uint64_t size = (*file)->size_bytes();
-    if (size < container_bytes_) {
-      incomplete_.emplace_back(*container, slot_class);
-      continue;
-    }
-    if (size > container_bytes_) {
-      return Status(EIO, path + " has " + std::to_string(size) + " bytes, expected " +
-                             std::to_string(container_bytes_));
-    }
-    if (Status s = (*file)->flush(); !s.ok()) return s;
-    auto unwritten = unwritten_blocks(**file);
-    if (!unwritten.ok()) return unwritten.status();
-    std::lock_guard lock(mutex_);
-    if (!files_.try_emplace(*container, Open{file.take(), slot_class}).second) {
-      return Status(EIO, path + ": another class has a container of this number; one of the two "
-                                "files was put there by hand");
-    }
-    found->push_back({*container, slot_class, unwritten.take()});
+  for (const std::string& name : *names)
+    if (const auto container = parse_number(name))  // else not ours, and nothing of ours needs it
+      found->push_back({*container, slot_class, nullptr, BlockBitmap(0)});
+  return {};
+}
+
+Status ContainerFiles::open_one(Opening& found) {
+  const std::string path = container_path(found.container, found.slot_class);
+  auto file = open_watched(path, OpenMode::read_write);
+  if (!file.ok()) return file.status();
+  const uint64_t size = (*file)->size_bytes();
+  if (size > container_bytes_) {
+    return Status(EIO, path + " has " + std::to_string(size) + " bytes, expected " +
+                           std::to_string(container_bytes_));
+  }
+  if (size == container_bytes_) found.file = file.take();
+  return {};
+}
+
+// One by itself in any case: XFS empties the disk's cache only where its journal has something to
+// commit, and what was written over needs no journal.
+Status ContainerFiles::flush_all(std::vector<Opening>& found) {
+  const auto at_once = disk_.flush_all();
+  if (!at_once.ok()) return at_once.status();
+  for (const Opening& o : found) {
+    const bool is_first = &o == &found.front();
+    if (*at_once && !is_first && !o.file->needs_own_flush()) continue;
+    if (Status s = o.file->flush(); !s.ok()) return s;
   }
   return {};
+}
+
+Status ContainerFiles::add(Opening& found) {
+  std::lock_guard lock(mutex_);
+  if (files_.try_emplace(found.container, Open{std::move(found.file), found.slot_class}).second)
+    return {};
+  return Status(EIO, container_path(found.container, found.slot_class) +
+                         ": another class has a container of this number; one of the two "
+                         "files was put there by hand");
 }
 
 Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file) const {

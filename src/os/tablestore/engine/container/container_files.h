@@ -40,9 +40,9 @@ class ContainerFiles {
     unsigned slot_class;
     BlockBitmap unwritten;
   };
-  // Opens all that are there. Flushes each before it asks which blocks are unwritten, so that what
-  // reads as written is durably so.
-  Result<std::vector<Found>> open();
+  // Opens all that are there, in so many threads. Flushes all before it asks which blocks are
+  // unwritten, so that what reads as written is durably so.
+  Result<std::vector<Found>> open(unsigned threads);
   // Numbers of the files that are too short: as a rule they were being made at a crash.
   std::vector<uint32_t> incomplete() const;
   bool is_incomplete(uint32_t container) const;
@@ -82,7 +82,11 @@ class ContainerFiles {
   Result<std::unique_ptr<File>> open_watched(const std::string& path, OpenMode mode);
   Status flushed(const Status& s);
   Status sync_class(unsigned slot_class);
-  Status open_class(unsigned slot_class, std::vector<Found>* found);
+  struct Opening;
+  Status list_class(unsigned slot_class, std::vector<Opening>* found);
+  Status open_one(Opening& found);
+  Status flush_all(std::vector<Opening>& found);
+  Status add(Opening& found);
   Status fill_new(File& file, Space space);
   Result<BlockBitmap> unwritten_blocks(File& file) const;
   // Returns its class.

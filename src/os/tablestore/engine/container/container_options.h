@@ -22,6 +22,7 @@ struct ContainerOptions {
   // What is never given back: while containers have no more than this in sum, none is removed or
   // punched.
   uint64_t provision_bytes = 0;
+  unsigned open_threads = 1;             // that open files at the start
 };
 
 }  // namespace tablestore

@@ -23,7 +23,7 @@ Result<SpaceState> ContainerSpace::state() const {
 // --- open
 
 Status ContainerSpace::open() {
-  auto found = files_.open();
+  auto found = files_.open(policy_.options().open_threads);
   if (!found.ok()) return found.status();
   for (ContainerFiles::Found& container : *found)
     if (auto s = add(std::move(container)); !s.ok()) return s;

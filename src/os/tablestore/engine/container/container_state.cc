@@ -11,10 +11,11 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
                                BlockBitmap punched)
     : id_(id),
       slot_class_(slot_class),
-      busy_(unwritten.blocks()),
+      owned_(unwritten.blocks()),
+      held_(unwritten.blocks()),
       punched_(punched.blocks() ? std::move(punched) : BlockBitmap(unwritten.blocks())),
       unwritten_(std::move(unwritten)),
-      owned_(unwritten_.blocks()) {
+      changed_(owned_.chunks()) {
   require(slot_class < slot_classes, "a slot class is one of ours");
   require(blocks() > 0 && blocks() % largest_slot_blocks == 0, "a container holds whole slots");
   require(punched_.blocks() == blocks(), "both bitmaps are of one container");
@@ -22,21 +23,33 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
 }
 
 void ContainerState::hold_owned() {
-  for (size_t i = 0; i < busy_.words().size(); ++i) {
-    // An owned block has its space, whatever the file system said of the range around it.
-    punched_.words()[i] &= ~owned_.words()[i];
-    require(!(punched_.words()[i] & ~unwritten_.words()[i]), "a punched block is unwritten");
-    busy_.words()[i] = owned_.words()[i] | punched_.words()[i];
-  }
+  // An owned block has its space, whatever the file system said of the range around it.
+  unwritten_.add(punched_);
+  punched_.remove(owned_);
+  unwritten_.remove(punched_);
+  held_ = BlockBitmap(blocks());
+  BlockBitmap unwritten_free = unwritten_;
+  unwritten_free.remove(owned_);
   counts_.punched = punched_.count();
   counts_.owned = owned_.count();
-  counts_.free = blocks() - busy_.count();
-  counts_.unwritten_free = 0;
-  for (size_t i = 0; i < busy_.words().size(); ++i) {
-    counts_.unwritten_free += std::popcount(unwritten_.words()[i] & ~busy_.words()[i]);
-  }
+  counts_.free = blocks() - counts_.owned - counts_.punched;
+  counts_.unwritten_free = unwritten_free.count();
   counts_.max_power = slot_class_;
   lower_max_power(slot_class_);
+}
+
+uint64_t ContainerState::memory_bytes() const {
+  return owned_.memory_bytes() + held_.memory_bytes() + punched_.memory_bytes() +
+         unwritten_.memory_bytes() + changed_.memory_bytes();
+}
+
+void ContainerState::note_changed(uint32_t first, uint32_t count) {
+  const uint32_t chunk = first / BlockBitmap::chunk_blocks;
+  changed_.set(chunk, (first + count - 1) / BlockBitmap::chunk_blocks - chunk + 1);
+}
+
+bool ContainerState::is_any_busy(uint32_t first, uint32_t count) const {
+  return owned_.any(first, count) || held_.any(first, count) || punched_.any(first, count);
 }
 
 void ContainerState::lower_max_power(int power) {
@@ -56,7 +69,7 @@ void ContainerState::raise_max_power(uint32_t first, uint32_t count) {
     const uint32_t next = part + slot_blocks(power);
     while (power < highest) {
       const uint32_t parent = part & ~(slot_blocks(power + 1) - 1);
-      if (busy_.any(parent, slot_blocks(power + 1))) break;
+      if (is_any_busy(parent, slot_blocks(power + 1))) break;
       ++power;
     }
     counts_.max_power = std::max(counts_.max_power, power);
@@ -65,8 +78,8 @@ void ContainerState::raise_max_power(uint32_t first, uint32_t count) {
 }
 
 void ContainerState::take(uint32_t first, uint32_t count) {
-  require(!busy_.any(first, count), "a block that is handed out was free");
-  busy_.set(first, count);
+  require(!is_any_busy(first, count), "a block that is handed out was free");
+  held_.set(first, count);
   counts_.free -= count;
   counts_.unwritten_free -= unwritten_.count(first, count);
   lower_max_power(counts_.max_power);
@@ -75,7 +88,7 @@ void ContainerState::take(uint32_t first, uint32_t count) {
 void ContainerState::give_back(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a freed block was held");
   require(!owned_.any(first, count), "a freed block is owned by no row");
-  busy_.clear(first, count);
+  held_.clear(first, count);
   counts_.free += count;
   counts_.unwritten_free += unwritten_.count(first, count);
   raise_max_power(first, count);
@@ -84,14 +97,17 @@ void ContainerState::give_back(uint32_t first, uint32_t count) {
 void ContainerState::give_back_punched(uint32_t first, uint32_t count) {
   require(is_held(first, count), "a punched block was held");
   require(!owned_.any(first, count), "a punched block is owned by no row");
+  held_.clear(first, count);
+  unwritten_.clear(first, count);
   punched_.set(first, count);
-  unwritten_.set(first, count);
   counts_.punched += count;
 }
 
 void ContainerState::take_punched(uint32_t first, uint32_t count) {
   require(punched_.all(first, count), "a restored block was punched");
   punched_.clear(first, count);
+  unwritten_.set(first, count);
+  held_.set(first, count);
   counts_.punched -= count;
 }
 
@@ -106,15 +122,17 @@ void ContainerState::mark_written(uint32_t first, uint32_t count) {
 }
 
 bool ContainerState::is_unwritten(uint32_t first, uint32_t count) const {
-  return unwritten_.any(first, count);
+  return unwritten_.any(first, count) || punched_.any(first, count);
 }
 
 bool ContainerState::is_held(uint32_t first, uint32_t count) const {
-  return busy_.all(first, count) && !punched_.any(first, count);
+  const BlockBitmap* const held[] = {&owned_, &held_};
+  return held_.all(first, count) || BlockBitmap::next_clear(held, first) >= first + count;
 }
 
 bool ContainerState::set_owned(uint32_t first, uint32_t count) {
   if (owned_.any(first, count)) return false;
+  held_.clear(first, count);
   owned_.set(first, count);
   counts_.owned += count;
   return true;
@@ -123,38 +141,44 @@ bool ContainerState::set_owned(uint32_t first, uint32_t count) {
 bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
   if (!owned_.all(first, count)) return false;
   owned_.clear(first, count);
+  held_.set(first, count);
   counts_.owned -= count;
   return true;
 }
 
 void ContainerState::adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up) {
-  auto each_run = [this](auto is_in, auto act) {
-    for (uint32_t first = 0, end = 0; first < blocks(); first = end + 1) {
-      for (end = first; end < blocks() && is_in(end); ++end) {
-      }
-      if (end > first) act(first, end - first);
+  const auto each_run = [this](const BlockBitmap& blocks_of, auto act) {
+    for (uint32_t first = blocks_of.next_set(0); first < blocks();) {
+      const uint32_t end = blocks_of.next_clear(first);
+      act(first, end - first);
+      first = blocks_of.next_set(end);
     }
   };
-  each_run([&](uint32_t b) { return owned.test(b) && punched_.test(b); },
-           [&](uint32_t first, uint32_t count) { take_punched(first, count); });
-  each_run([&](uint32_t b) { return owned.test(b) && !busy_.test(b); },
-           [&](uint32_t first, uint32_t count) { take(first, count); });
-  each_run([&](uint32_t b) { return owned.test(b) && !owned_.test(b); },
-           [&](uint32_t first, uint32_t count) {
-             require(set_owned(first, count), "a block has one owner");
-           });
-  each_run([&](uint32_t b) { return !owned.test(b) && owned_.test(b); },
-           [&](uint32_t first, uint32_t count) {
-             require(clear_owned(first, count), "a block that is given up had an owner");
-             given_up->push_back(run(first, first + count));
-           });
+  BlockBitmap gained = owned, lost = owned_;
+  gained.remove(owned_);
+  lost.remove(owned);
+  BlockBitmap with_space = gained, without_space = gained;
+  with_space.remove(punched_);
+  without_space.remove(with_space);
+  each_run(without_space, [&](uint32_t first, uint32_t count) { take_punched(first, count); });
+  BlockBitmap free = with_space;
+  free.remove(held_);
+  each_run(free, [&](uint32_t first, uint32_t count) { take(first, count); });
+  each_run(gained, [&](uint32_t first, uint32_t count) {
+    require(set_owned(first, count), "a block has one owner");
+  });
+  each_run(lost, [&](uint32_t first, uint32_t count) {
+    require(clear_owned(first, count), "a block that is given up had an owner");
+    given_up->push_back(run(first, first + count));
+  });
 }
 
 std::optional<uint32_t> ContainerState::find(unsigned power, uint32_t from) {
   require(power <= slot_class_, "a search stays within slots");
   if (counts_.max_power < int(power)) return std::nullopt;
-  auto found = busy_.find_clear_run(from, slot_blocks(power));
-  if (!found && from) found = busy_.find_clear_run(0, slot_blocks(power));
+  auto found = BlockBitmap::find_clear_run(busy(), from, slot_blocks(power), blocks());
+  if (!found && from)
+    found = BlockBitmap::find_clear_run(busy(), 0, slot_blocks(power), blocks());
   if (!found) lower_max_power(int(power) - 1);
   return found;
 }
@@ -165,31 +189,29 @@ std::optional<uint32_t> ContainerState::find_written(unsigned power, uint32_t fr
   if (counts_.max_power < int(power) || counts_.free - counts_.unwritten_free < run) {
     return std::nullopt;
   }
+  const BlockBitmap* const clear[] = {&owned_, &held_, &punched_, &unwritten_};
   const uint32_t limit = std::min<uint64_t>(blocks(), uint64_t(from) + reach);
-  auto found = busy_.find_clear_run(from, run, unwritten_, limit);
-  if (!found && from) found = busy_.find_clear_run(0, run, unwritten_, std::min(from, reach));
+  auto found = BlockBitmap::find_clear_run(clear, from, run, limit);
+  if (!found && from) found = BlockBitmap::find_clear_run(clear, 0, run, std::min(from, reach));
   return found;
 }
 
 Run ContainerState::find_unwritten_run(uint32_t max) const {
   if (!counts_.unwritten_free) return run(0, 0);
   uint32_t first = 0;
-  for (uint32_t clear; (clear = busy_.next_clear(first)) != first ||
-                       (clear = unwritten_.next_set(first)) != first;) {
-    first = clear;
+  for (uint32_t next; (next = BlockBitmap::next_clear(busy(), first)) != first ||
+                      (next = unwritten_.next_set(first)) != first;) {
+    first = next;
   }
   require(first < blocks(), "the count of free unwritten blocks is right");
-  const uint32_t end = std::min(busy_.next_set(first), unwritten_.next_clear(first));
+  const uint32_t end =
+      std::min(BlockBitmap::next_set(busy(), first), unwritten_.next_clear(first));
   return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
 }
 
 Run ContainerState::find_free_run(uint32_t min, uint32_t max) const {
-  for (uint32_t first = busy_.next_clear(0); first < blocks();) {
-    const uint32_t end = busy_.next_set(first);
-    if (end - first >= min) return run(first, std::min<uint64_t>(end, uint64_t(first) + max));
-    first = busy_.next_clear(end);
-  }
-  return run(0, 0);
+  const auto found = BlockBitmap::find_clear_blocks(busy(), min, max);
+  return {id_, found.first, found.count};
 }
 
 Run ContainerState::find_punched_run(uint32_t max) const {

@@ -1,6 +1,7 @@
 // What is known of the blocks of one container, and the searches in it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,12 +20,12 @@ namespace tablestore {
 // A power is the size of an aligned run: 2^power blocks. The slots of class c are runs of power c.
 class ContainerState {
  public:
-  // Nothing held. Punched blocks must be unwritten; where `punched` has 0 blocks, none is.
+  // Nothing held. Where `punched` has 0 blocks, none is.
   ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unwritten, BlockBitmap punched);
 
   uint32_t id() const { return id_; }
   unsigned slot_class() const { return slot_class_; }
-  uint32_t blocks() const { return busy_.blocks(); }
+  uint32_t blocks() const { return owned_.blocks(); }
 
   struct Counts {
     uint32_t free = 0;
@@ -51,15 +52,21 @@ class ContainerState {
   // After recovery: on held blocks only. False, and nothing changed, where a block is owned twice,
   // or given up without being owned.
   bool set_owned(uint32_t first, uint32_t count);
-  bool clear_owned(uint32_t first, uint32_t count);
+  bool clear_owned(uint32_t first, uint32_t count);  // stays held
   // Makes these the owned blocks, and no others. What was owned before stays held, and is added to
   // `given_up`.
   void adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up);
   void load_owned(const BlockBitmap& owned) { owned_ = owned; }
+  void load_owned(uint32_t chunk, const BlockBitmap& owned) { owned_.set_chunk(chunk, owned); }
   // The end of recovery: what is owned is held, and nothing else.
   void hold_owned();
   const BlockBitmap& owned() const { return owned_; }
-  const BlockBitmap& unwritten() const { return unwritten_; }
+  const BlockBitmap& unwritten() const { return unwritten_; }  // but for the punched ones
+  // Of which chunks (a bit each) the owned blocks have changed since a checkpoint took them.
+  BlockBitmap& changed() { return changed_; }
+  void note_changed(uint32_t first, uint32_t count);
+  // What its bitmaps take.
+  uint64_t memory_bytes() const;
 
   // An aligned free run of this power, which is at most slot_class: the first at or after `from`,
   // else the first of all. Lowers counts().max_power where there is none.
@@ -78,6 +85,9 @@ class ContainerState {
   uint32_t part_cursor = 0;     // where the last part of a slot was taken
 
  private:
+  using Busy = std::array<const BlockBitmap*, 3>;
+  Busy busy() const { return {&owned_, &held_, &punched_}; }  // what is not free
+  bool is_any_busy(uint32_t first, uint32_t count) const;
   Run run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
   void lower_max_power(int power);
   void raise_max_power(uint32_t first, uint32_t count);
@@ -85,10 +95,13 @@ class ContainerState {
   uint32_t id_;
   unsigned slot_class_;
   Counts counts_;
-  BlockBitmap busy_;     // held or punched
-  BlockBitmap punched_;
-  BlockBitmap unwritten_;
+  // No block is in two of the first three, nor in the last two: of a store that has been in use for
+  // long, hardly anything but `owned_` has chunks that are not alike.
   BlockBitmap owned_;
+  BlockBitmap held_;      // by whom no row knows
+  BlockBitmap punched_;   // and so unwritten
+  BlockBitmap unwritten_;
+  BlockBitmap changed_;   // a bit per chunk
 };
 
 }  // namespace tablestore

@@ -39,6 +39,7 @@ class Containers {
   // Files that are too short. They are removed before the first container is made, but for those
   // that are made again.
   std::vector<uint32_t> incomplete() const { return space_.files().incomplete(); }
+  bool is_incomplete(uint32_t container) const { return space_.files().is_incomplete(container); }
   // Before Allocator::finish_recovery(): a file of full length in the place of one that is gone or
   // too short, so that what is missing of it reads as other bytes, and can be freed.
   Status make_again(uint32_t container) { return space_.make_again(container); }

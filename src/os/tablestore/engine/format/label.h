@@ -20,7 +20,9 @@ inline constexpr uint32_t label_format_version = 1;
 //   incompat   cannot be opened
 inline constexpr uint64_t known_compat = 0;
 inline constexpr uint64_t known_ro_compat = 0;
-inline constexpr uint64_t known_incompat = 0;
+// Rows of the allocation map are of chunks, each with a log position of its own.
+inline constexpr uint64_t incompat_allocation_chunks = 1;
+inline constexpr uint64_t known_incompat = incompat_allocation_chunks;
 
 struct Label {
   std::array<uint8_t, 16> store_uuid{};

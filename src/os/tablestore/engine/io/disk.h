@@ -164,6 +164,9 @@ class Disk {
   // Removes a directory and everything in it; success where it is not there. For mkfs.
   virtual Status remove_tree(const std::string& dir) = 0;
   virtual Status sync_dir(const std::string& dir) = 0;
+  // At once for all files: what a flush of each would make durable, but for those that
+  // File::needs_own_flush(). False: this disk cannot, and nothing is done. An error as of flush().
+  virtual Result<bool> flush_all() { return false; }
   virtual Result<DiskSpace> space() = 0;
   virtual std::vector<Concern> concerns() { return {}; }
   virtual std::unique_ptr<WriteQueue> make_write_queue() = 0;

@@ -33,43 +33,108 @@ std::optional<uint64_t> decode_applied(std::string_view value) {
   return lsn;
 }
 
-std::string allocation(uint32_t container) {
+namespace {
+
+enum class Kind : uint8_t { none_owned, all_owned, bits };
+
+struct __attribute__((packed)) AllocationHead {
+  uint64_t as_of;
+  uint16_t blocks;
+  Kind kind;
+};
+static_assert(sizeof(AllocationHead) == 11);
+static_assert(BlockBitmap::chunk_blocks <= UINT16_MAX);
+
+void append_number(std::string* key, uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) key->push_back(char(number >> shift));
+}
+
+uint32_t number_at(std::string_view key, size_t at) {
+  uint32_t number = 0;
+  for (char c : key.substr(at, 4)) number = number << 8 | uint8_t(c);
+  return number;
+}
+
+std::string_view bytes_of(const std::vector<uint64_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0])};
+}
+
+// `bytes` are whole words.
+std::vector<uint64_t> words_of(std::string_view bytes) {
+  std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+}  // namespace
+
+std::string whole_allocation(uint32_t container) {
   std::string key(allocation_prefix);
-  for (int shift = 24; shift >= 0; shift -= 8) key.push_back(char(container >> shift));
+  append_number(&key, container);
   return key;
 }
 
-void write_allocation(RowWriter& writer, const Allocator::OwnedState& state) {
-  const std::string key = allocation(state.container);
-  if (state.bitmap.blocks() == 0) {
-    writer.erase(Family::super, key);
-    return;
-  }
-  const auto& words = state.bitmap.words();
-  std::string value(1, char(state.slot_class));
-  value.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0]));
-  writer.put(Family::super, key, value);
+std::string allocation(uint32_t container, uint32_t chunk) {
+  std::string key = whole_allocation(container);
+  append_number(&key, chunk);
+  return key;
 }
 
-std::optional<uint32_t> decode_allocation_key(std::string_view key) {
-  if (!key.starts_with(allocation_prefix) || key.size() != allocation_prefix.size() + 4)
+std::optional<AllocationKey> decode_allocation_key(std::string_view key) {
+  if (!key.starts_with(allocation_prefix)) return std::nullopt;
+  const std::string_view numbers = key.substr(allocation_prefix.size());
+  if (numbers.size() == 4) return AllocationKey{number_at(numbers, 0), std::nullopt};
+  // A block number has 32 bits.
+  if (numbers.size() != 8 || number_at(numbers, 4) > UINT32_MAX / BlockBitmap::chunk_blocks)
     return std::nullopt;
-  uint32_t container = 0;
-  for (char c : key.substr(allocation_prefix.size())) container = container << 8 | uint8_t(c);
-  return container;
+  return AllocationKey{number_at(numbers, 0), number_at(numbers, 4)};
 }
 
-std::optional<Allocator::OwnedState> decode_allocation(std::string_view key,
-                                                         std::string_view value) {
-  const auto container = decode_allocation_key(key);
-  if (!container || value.size() % sizeof(uint64_t) != 1 || uint8_t(value[0]) >= slot_classes)
+void write_allocation(RowWriter& writer, const Allocator::OwnedChunk& chunk, uint64_t as_of) {
+  const uint32_t owned = chunk.owned.count();
+  const Kind kind = owned == 0                      ? Kind::none_owned
+                    : owned == chunk.owned.blocks() ? Kind::all_owned
+                                                    : Kind::bits;
+  const AllocationHead head{as_of, uint16_t(chunk.owned.blocks()), kind};
+  std::string value(reinterpret_cast<const char*>(&head), sizeof(head));
+  if (kind == Kind::bits) value += bytes_of(chunk.owned.words());
+  writer.put(Family::super, allocation(chunk.container, chunk.chunk), value);
+}
+
+std::optional<AllocationRow> decode_allocation(std::string_view value) {
+  AllocationHead head;
+  if (value.size() < sizeof(head)) return std::nullopt;
+  std::memcpy(&head, value.data(), sizeof(head));
+  if (head.blocks == 0 || head.blocks > BlockBitmap::chunk_blocks) return std::nullopt;
+  const std::string_view bits = value.substr(sizeof(head));
+  AllocationRow row{head.as_of, BlockBitmap(head.blocks)};
+  if (head.kind == Kind::bits) {
+    if (bits.size() != (head.blocks + 63u) / 64 * sizeof(uint64_t)) return std::nullopt;
+    row.owned = BlockBitmap(head.blocks, words_of(bits));
+    const uint32_t owned = row.owned.count();
+    if (owned == 0 || owned == head.blocks || bytes_of(row.owned.words()) != bits)
+      return std::nullopt;
+    return row;
+  }
+  if (head.kind > Kind::bits || !bits.empty()) return std::nullopt;
+  if (head.kind == Kind::all_owned) row.owned.set(0, head.blocks);
+  return row;
+}
+
+std::optional<BlockBitmap> decode_whole_allocation(std::string_view value) {
+  if (value.size() % sizeof(uint64_t) != 1 || uint8_t(value[0]) >= slot_classes)
     return std::nullopt;
   const std::string_view words = value.substr(1);
   // One without blocks has no row, and a block number has 32 bits.
   if (words.empty() || words.size() > UINT32_MAX / 8) return std::nullopt;
-  BlockBitmap bitmap(uint32_t(words.size()) * 8);
-  std::memcpy(bitmap.words().data(), words.data(), words.size());
-  return Allocator::OwnedState{*container, uint8_t(value[0]), std::move(bitmap)};
+  return BlockBitmap(uint32_t(words.size()) * 8, words_of(words));
+}
+
+uint32_t erase_allocation(RowWriter& writer, const Allocator::GoneRows& gone) {
+  writer.erase(Family::super, whole_allocation(gone.container));
+  for (uint32_t chunk = 0; chunk < gone.chunks; ++chunk)
+    writer.erase(Family::super, allocation(gone.container, chunk));
+  return 1 + gone.chunks;
 }
 
 }  // namespace tablestore::engine_rows

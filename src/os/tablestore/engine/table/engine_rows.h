@@ -32,12 +32,31 @@ bool is_ours(Family family, std::string_view key);
 // The line of a trouble (troubles.h) that outlives the life of the store in which it came up, until
 // it is settled.
 std::string trouble(std::string_view name);
-// class:u8, then the words of the container's durable bitmap. No row: nothing in it is owned.
+
+// --- the allocation map
+
 inline constexpr std::string_view allocation_prefix("\0alloc", 6);
-std::string allocation(uint32_t container);
-void write_allocation(RowWriter& writer, const Allocator::OwnedState& state);
-std::optional<uint32_t> decode_allocation_key(std::string_view key);  // the container
-std::optional<Allocator::OwnedState> decode_allocation(std::string_view key,
-                                                         std::string_view value);
+
+// Which blocks of a chunk of a container are owned, after all transactions before `as_of`. No row:
+// none ever was.
+std::string allocation(uint32_t container, uint32_t chunk);
+// Of a whole container, as of log_start: what a store without incompat_allocation_chunks has.
+std::string whole_allocation(uint32_t container);
+
+struct AllocationKey {
+  uint32_t container;
+  std::optional<uint32_t> chunk;  // none: of a whole container
+};
+std::optional<AllocationKey> decode_allocation_key(std::string_view key);
+
+void write_allocation(RowWriter& writer, const Allocator::OwnedChunk& chunk, uint64_t as_of);
+struct AllocationRow {
+  uint64_t as_of;
+  BlockBitmap owned;
+};
+std::optional<AllocationRow> decode_allocation(std::string_view value);
+std::optional<BlockBitmap> decode_whole_allocation(std::string_view value);
+// Erases the rows that a checkpoint leaves behind; returns how many records that takes.
+uint32_t erase_allocation(RowWriter& writer, const Allocator::GoneRows& gone);
 
 }  // namespace tablestore::engine_rows

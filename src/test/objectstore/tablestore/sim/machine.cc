@@ -43,6 +43,7 @@ void set_engine_options(EngineOptions& o)
   o.table_cache_bytes = std::min(o.table_cache_bytes, table_cache_bytes_max);
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
+  o.capture_chunks_max = 1;  // so that others commit between the pieces of a checkpoint
   o.prepare_ahead_bytes = 1 << 20;
   o.quiet_steps = 2;
   o.provision_bytes = provision_bytes;

@@ -1,0 +1,329 @@
+// The allocation map in the table: made in pieces, read when a checkpoint was cut off between two
+// of them, and read from a store that an earlier version has made.
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "os/tablestore/engine/format/label.h"
+#include "os/tablestore/engine/own_threads.h"
+#include "os/tablestore/engine/table/engine_rows.h"
+#include "os/tablestore/engine/table/table.h"
+#include "test/tablestore/engine/engine_fixture.h"
+#include "test/tablestore/sim/stepped_threads.h"
+
+namespace tablestore {
+namespace {
+
+class CheckpointTest : public EngineFixture {
+ protected:
+  void SetUp() override {
+    EngineFixture::SetUp();
+    options.container_bytes = 20 << 20;  // two chunks
+    options.prepare_bytes_per_second = 0;
+    options.reporter.log = [](Reporter::Level, const std::string&) {};
+    ASSERT_NO_FATAL_FAILURE(format());
+    ASSERT_NO_FATAL_FAILURE(open());
+  }
+  Written put(uint64_t blocks, uint64_t seed) {
+    auto txn = std::make_shared<Txn>();
+    const Written w = write(*txn, blocks, seed);
+    commit(txn);
+    return w;
+  }
+  void free(const Written& w) {
+    auto txn = std::make_shared<Txn>();
+    for (const Extent& e : w.extents) txn->free(e);
+    commit(txn);
+  }
+  // The table of a store that nobody has open; what is changed becomes durable.
+  template <typename Work>
+  void with_table(Work work) {
+    OwnThreads threads;
+    auto table = Table::open(*disk, {}, threads);
+    ASSERT_TRUE(table.ok()) << table.status().what();
+    work(**table);
+    const Status s = (*table)->flush();
+    ASSERT_TRUE(s.ok()) << s.what();
+  }
+  static void change(Table& table, uint32_t count, const std::string& rows) {
+    RowBatch batch;
+    batch.append(count, rows);
+    std::string rep = batch.take();
+    const Status s = table.write(&rep);
+    ASSERT_TRUE(s.ok()) << s.what();
+  }
+  struct Rows {
+    std::map<uint32_t, std::map<uint32_t, engine_rows::AllocationRow>> chunks;
+    std::set<uint32_t> whole;  // containers
+  };
+  static Rows allocation_rows(Table& table) {
+    Rows found;
+    const std::string begin(engine_rows::allocation_prefix);
+    const auto rows = table.iterate(Family::super, begin, begin + "\xff");
+    for (rows->seek_to_first(); rows->valid(); rows->next()) {
+      const auto key = engine_rows::decode_allocation_key(rows->key());
+      if (!key->chunk)
+        found.whole.insert(key->container);
+      else
+        found.chunks[key->container].emplace(*key->chunk,
+                                             *engine_rows::decode_allocation(rows->value()));
+    }
+    EXPECT_TRUE(rows->status().ok());
+    return found;
+  }
+  // As version 1 without incompat_allocation_chunks wrote it: class:u8, and the words of all.
+  void make_old() {
+    const uint32_t blocks = uint32_t(options.container_bytes / block_bytes);
+    with_table([&](Table& table) {
+      std::string changes;
+      RowWriter writer(changes);
+      uint32_t count = 0;
+      for (const auto& [container, chunks] : allocation_rows(table).chunks) {
+        BlockBitmap whole(blocks);
+        for (const auto& [chunk, row] : chunks) {
+          whole.set_chunk(chunk, row.owned);
+          writer.erase(Family::super, engine_rows::allocation(container, chunk));
+          ++count;
+        }
+        const auto words = whole.words();
+        std::string value(1, char(slot_classes - 1));
+        value.append(reinterpret_cast<const char*>(words.data()), words.size() * 8);
+        writer.put(Family::super, engine_rows::whole_allocation(container), value);
+        ++count;
+      }
+      change(table, count, changes);
+    });
+    Label label = *read_label(*disk);
+    label.incompat = 0;
+    ASSERT_TRUE(write_label(*disk, label).ok());
+  }
+  uint64_t counted(const std::string& name) {
+    for (const auto& [each, value] : engine->statistics())
+      if (each == name) return value;
+    ADD_FAILURE() << "no counter " << name;
+    return 0;
+  }
+  void close() {
+    const Status s = engine->close();
+    ASSERT_TRUE(s.ok()) << s.what();
+    engine.reset();
+  }
+};
+
+TEST_F(CheckpointTest, IsMadeInPieces) {
+  options.capture_chunks_max = 2;
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  std::vector<Written> all;
+  for (uint64_t i = 0; i < 4; ++i) all.push_back(put(5120, i));
+  ASSERT_TRUE(engine->checkpoint().ok());
+  const uint64_t chunks = counted("checkpoint_chunks");
+  EXPECT_GE(chunks, 8u);
+  EXPECT_EQ(counted("checkpoint_take_chunks_max"), 2u);
+  EXPECT_EQ(counted("checkpoint_takes"), (chunks + 1) / 2 + 1);
+  const auto owned = engine->owned_blocks();
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  EXPECT_EQ(engine->owned_blocks(), owned);
+  // Only what has changed.
+  put(1, 9);
+  ASSERT_TRUE(engine->checkpoint().ok());
+  EXPECT_EQ(counted("checkpoint_chunks"), 1u);
+}
+
+// Wherever another thread may come in, one does.
+class BusyThreads : public sim::SteppedThreads {
+ public:
+  void hand_over() override {
+    if (!work || std::exchange(is_at_work_, true)) return;
+    work();
+    is_at_work_ = false;
+  }
+  std::function<void()> work;
+
+ private:
+  bool is_at_work_ = false;
+};
+
+// Each of them changes all chunks, also those that the checkpoint has been through.
+TEST_F(CheckpointTest, TransactionsGoOnBetweenItsPieces) {
+  engine.reset();
+  const auto threads = std::make_shared<BusyThreads>();
+  options.threads = threads;
+  options.capture_chunks_max = 1;
+  ASSERT_NO_FATAL_FAILURE(open());
+  std::vector<Extent> slots;
+  for (uint64_t i = 0; i < 2; ++i)
+    for (const Extent& e : put(5120, i).extents) slots.push_back(e);
+  const uint64_t before = counted("transactions");
+  uint32_t freed = 0;
+  threads->work = [&] {
+    auto txn = std::make_shared<Txn>();
+    for (const Extent& slot : slots)
+      if (freed < slot.blocks) txn->free({slot.container, slot.block + freed, 1});
+    ++freed;
+    engine->submit(txn);
+    threads->step("commit");
+  };
+  ASSERT_TRUE(engine->checkpoint().ok());
+  threads->work = nullptr;
+  EXPECT_GT(counted("transactions"), before + 4);
+  const auto owned = engine->owned_blocks();
+  engine.reset();
+  options.threads = nullptr;
+  ASSERT_NO_FATAL_FAILURE(open());
+  EXPECT_EQ(engine->owned_blocks(), owned);
+}
+
+// Of the chunks of one transaction, one has its row already, and the other has not.
+TEST_F(CheckpointTest, OneThatWasCutOffBetweenTwoPiecesIsNoDamage) {
+  const Written before = put(5000, 1);
+  ASSERT_TRUE(engine->checkpoint().ok());
+  free(before);
+  const Written after = put(5000, 2);
+  const auto owned = engine->owned_blocks();
+  auto last = std::make_shared<AwaitedTxn>();
+  engine->submit(last);
+  last->wait_applied();
+  const uint64_t lsn = last->lsn();
+  engine.reset();
+  for (const uint32_t chunk : {1, 0}) {
+    with_table([&](Table& table) {
+      std::string rows;
+      RowWriter writer(rows);
+      uint32_t count = 0;
+      for (const auto& [container, bitmap] : owned) {
+        engine_rows::write_allocation(writer, {container, chunk, bitmap.chunk(chunk)}, lsn + 1);
+        ++count;
+      }
+      engine_rows::write_with_copy(writer, engine_rows::applied(),
+                                   engine_rows::encode_applied(lsn));
+      change(table, count + engine_rows::rows_with_copy, rows);
+    });
+    ASSERT_NO_FATAL_FAILURE(open());
+    EXPECT_EQ(engine->owned_blocks(), owned);
+    expect_data(after.extents, 2);
+    engine.reset();
+  }
+}
+
+TEST_F(CheckpointTest, ARowThatIsAheadOfTheTableIsDamage) {
+  put(1, 1);
+  ASSERT_NO_FATAL_FAILURE(close());
+  with_table([&](Table& table) {
+    std::string rows;
+    RowWriter writer(rows);
+    engine_rows::write_allocation(writer, {0, 0, BlockBitmap(4096)}, 1000);
+    change(table, 1, rows);
+  });
+  const auto opened = Engine::open(*disk, options);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), EIO);
+  EXPECT_NE(opened.status().what().find("row alloc"), std::string::npos);
+}
+
+TEST_F(CheckpointTest, AnOldStoreIsReadAndItsRowsAreReplaced) {
+  const Written first = put(5000, 1), second = put(3000, 2), third = put(100, 3);
+  free(second);
+  const auto owned = engine->owned_blocks();
+  ASSERT_NO_FATAL_FAILURE(close());
+  ASSERT_NO_FATAL_FAILURE(make_old());
+  for (int life = 0; life < 2; ++life) {
+    ASSERT_NO_FATAL_FAILURE(open());
+    EXPECT_EQ(engine->owned_blocks(), owned);
+    expect_data(first.extents, 1);
+    expect_data(third.extents, 3);
+    EXPECT_EQ(read_label(*disk)->incompat, incompat_allocation_chunks);
+    engine.reset();
+    with_table([&](Table& table) { EXPECT_FALSE(allocation_rows(table).whole.empty()); });
+  }
+  ASSERT_NO_FATAL_FAILURE(open());
+  free(third);
+  const auto less = engine->owned_blocks();
+  ASSERT_TRUE(engine->checkpoint().ok());
+  engine.reset();
+  with_table([&](Table& table) {
+    const Rows rows = allocation_rows(table);
+    EXPECT_TRUE(rows.whole.empty());
+    EXPECT_FALSE(rows.chunks.empty());
+  });
+  ASSERT_NO_FATAL_FAILURE(open());
+  EXPECT_EQ(engine->owned_blocks(), less);
+  expect_data(first.extents, 1);
+}
+
+// The table as it is after each row that the checkpoint which replaces them has put or erased.
+TEST_F(CheckpointTest, AnOldStoreIsReadWhereverTheReplacementWasCutOff) {
+  const Written first = put(5000, 1), second = put(3000, 2), third = put(100, 3);
+  ASSERT_NO_FATAL_FAILURE(close());
+  ASSERT_NO_FATAL_FAILURE(make_old());
+  std::string old_start;
+  std::map<std::string, std::string> old_rows;
+  with_table([&](Table& table) {
+    EXPECT_TRUE(*table.get(Family::super, engine_rows::log_start(), &old_start));
+    for (const uint32_t container : allocation_rows(table).whole) {
+      const std::string key = engine_rows::whole_allocation(container);
+      EXPECT_TRUE(*table.get(Family::super, key, &old_rows[key]));
+    }
+  });
+  ASSERT_NO_FATAL_FAILURE(open());
+  free(second);
+  free(third);
+  const Written fourth = put(2000, 4);
+  const auto owned = engine->owned_blocks();
+  ASSERT_TRUE(engine->checkpoint().ok());
+  engine.reset();
+  std::string start;
+  std::vector<std::pair<std::string, std::string>> new_rows;
+  with_table([&](Table& table) {
+    EXPECT_TRUE(*table.get(Family::super, engine_rows::log_start(), &start));
+    for (const auto& [container, chunks] : allocation_rows(table).chunks)
+      for (const auto& [chunk, row] : chunks) {
+        new_rows.emplace_back(engine_rows::allocation(container, chunk), "");
+        EXPECT_TRUE(*table.get(Family::super, new_rows.back().first, &new_rows.back().second));
+      }
+  });
+  ASSERT_GE(new_rows.size(), 3u);
+  ASSERT_NE(start, old_start);
+  const size_t all = new_rows.size() + 1 + old_rows.size();
+  for (size_t done = 0; done <= all; ++done) {
+    with_table([&](Table& table) {
+      std::string changes;
+      RowWriter writer(changes);
+      uint32_t count = engine_rows::rows_with_copy;
+      size_t at = 0;
+      const auto set = [&](const std::string& key, const std::string* value) {
+        value ? writer.put(Family::super, key, *value) : writer.erase(Family::super, key);
+        ++count;
+      };
+      for (const auto& [key, value] : new_rows) set(key, ++at <= done ? &value : nullptr);
+      engine_rows::write_with_copy(writer, engine_rows::log_start(),
+                                   ++at <= done ? start : old_start);
+      for (const auto& [key, value] : old_rows) set(key, ++at <= done ? nullptr : &value);
+      change(table, count, changes);
+    });
+    SCOPED_TRACE(done);
+    ASSERT_NO_FATAL_FAILURE(open());
+    EXPECT_EQ(engine->owned_blocks(), owned);
+    expect_data(first.extents, 1);
+    expect_data(fourth.extents, 4);
+    engine.reset();
+  }
+}
+
+// Its bit is in the label before a row of a chunk can be in the table.
+TEST_F(CheckpointTest, AnOldStoreThatDoesNotOpenStaysOld) {
+  put(10, 1);
+  ASSERT_NO_FATAL_FAILURE(close());
+  ASSERT_NO_FATAL_FAILURE(make_old());
+  with_table([&](Table& table) {
+    std::string rows;
+    RowWriter writer(rows);
+    writer.put(Family::super, engine_rows::whole_allocation(0), "x");
+    change(table, 1, rows);
+  });
+  ASSERT_FALSE(Engine::open(*disk, options).ok());
+  EXPECT_EQ(read_label(*disk)->incompat, 0u);
+}
+
+}  // namespace
+}  // namespace tablestore
