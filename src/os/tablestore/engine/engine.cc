@@ -619,7 +619,9 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   all.emplace_back("log_used_bytes", impl_->lane->log_used_bytes());
   all.emplace_back("log_capacity_bytes", impl_->log->capacity_bytes());
   all.emplace_back("pending_free_bytes", impl_->lane->pending_free_bytes());
-  const AllocatorUsage usage = impl_->containers->allocator().usage();
+  const Allocator& allocator = impl_->containers->allocator();
+  all.emplace_back("bitmap_bytes", allocator.bitmap_bytes());
+  const AllocatorUsage usage = allocator.usage();
   for (size_t c = 0; c < usage.classes.size(); ++c) {
     const auto& k = usage.classes[c];
     if (k.containers == 0) continue;

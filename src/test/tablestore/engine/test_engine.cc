@@ -636,6 +636,7 @@ TEST_F(EngineTest, MkfsWritesWhatIsProvisioned) {
   for (const auto& [name, value] : engine->statistics()) all[name] = value;
   EXPECT_EQ(all["class_4096K_free_bytes"], 32u << 20);
   EXPECT_EQ(all["class_4096K_unwritten_free_bytes"], 0u);
+  EXPECT_GT(all["bitmap_bytes"], 0u);
   auto txn = std::make_shared<Txn>();
   const Written w = write(*txn, 3, 1);
   commit(txn);

@@ -187,7 +187,8 @@ class Allocator {
   void advance_age();
 
   AllocatorUsage usage() const;
-  // What the bitmaps of all containers take.
+  // What the bitmaps of all containers take. Looks at all of them: for who asks, not for each
+  // transaction.
   uint64_t bitmap_bytes() const;
 
  private:
