@@ -28,6 +28,8 @@ constexpr char usage[] =
     "  --wrapped         it began in the log's second lap (with --seed: some do)\n"
     "  --provisioned     it began with containers that mkfs had written (the same)\n"
     "  --remapped        on a file system that writes nothing in place (the same)\n"
+    "  --in-turn         who waits for the store is helped by all of its work in turn: others\n"
+    "                    commit between the pieces of a checkpoint\n"
     "  --twice           runs each history twice, and compares them to the last I/O\n"
     "  --trace           tells each step and each I/O\n"
     "  --steps N         of one history (default 120)\n"
@@ -93,6 +95,7 @@ int main(int argc, char** argv) {
       .report = report,
       .own_flags = {{"--provisioned", &a.history.provisioned},
                     {"--remapped", &a.history.remapped},
+                    {"--in-turn", &a.history.in_turn},
                     {"--twice", &a.twice}},
   };
   parse(argc, argv, simulator, &a);

@@ -14,6 +14,7 @@ Run::Run(const HistoryOptions& options) : options_(options) {
                      : options.wrapped   ? wrapped_base()
                                          : fresh_base();
   Machine::begin_contents(2'000'000);
+  SteppedThreads::help_in_turn(options.in_turn);
   Machine::provision(options.provisioned ? provisioned_bytes : 0);
   DiskImage image = base.image;
   if (options.remapped) image.remap_every_write();

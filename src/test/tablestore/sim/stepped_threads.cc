@@ -291,9 +291,13 @@ std::unique_ptr<Worker> SteppedThreads::start(const std::string& name, Urgency,
 }
 
 bool SteppedThreads::step_any(Helps which) {
-  for (size_t i = 0; i < workers_.size(); ++i)
-    if (workers_[i]->helps == which && !workers_[i]->in_step() && workers_[i]->make_step())
-      return true;
+  const size_t from = in_turn_ ? next_ : 0;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const size_t at = (from + i) % workers_.size();
+    if (workers_[at]->helps != which || workers_[at]->in_step()) continue;
+    next_ = at + 1;
+    if (workers_[at]->make_step()) return true;
+  }
   return false;
 }
 

@@ -18,9 +18,13 @@ namespace tablestore::sim {
 // Who waits within a call (Threads::wait) is helped by the pieces of work in the order in which
 // they were started, by the first that has something to do. Some are for the simulator alone to
 // time: "prepare", "shrink" and "vouch" never help, and "checkpoint" does only where nothing else
-// can, as when the log is full.
+// can, as when the log is full. Or they help in turn, so that transactions are committed while a
+// checkpoint waits for its rows.
 class SteppedThreads : public Threads {
  public:
+  // Of all in this process, from the next wait on.
+  static void help_in_turn(bool yes) { in_turn_ = yes; }
+
   // Makes a step of that work; false where there was nothing to do.
   bool step(std::string_view name);
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -77,7 +81,9 @@ class SteppedThreads : public Threads {
   class TableJobs;
   void end_if_due();
 
+  static inline bool in_turn_ = false;
   std::vector<Stepped*> workers_;  // in the order in which they were started
+  size_t next_ = 0;                // of these, where they help in turn
   std::function<void()> stalled_;
   rocksdb::DB* table_ = nullptr;
   std::shared_ptr<TableJobs> table_jobs_;  // null: the table does not compact by itself

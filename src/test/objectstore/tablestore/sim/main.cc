@@ -36,6 +36,8 @@ constexpr char usage[] =
   "  --no-minimise     a failing history is not made smaller\n"
   "  --wrapped         it began in the log's second lap (with --seed: the odd ones do)\n"
   "  --remapped        on one that writes nothing in place (with --seed: the tenth of 16)\n"
+  "  --in-turn         who waits for the store is helped by all of its work in turn: others\n"
+  "                    commit between the pieces of a checkpoint\n"
   "  --twice           runs each history twice, and compares them to the last I/O\n"
   "  --trace           tells each step and each I/O\n"
   "  --log LEVEL       what the store says, on standard error\n"
@@ -96,7 +98,9 @@ int main(int argc, char** argv)
     .short_transactions = 2,
     .run_exhaustive = tablestore_sim::run_exhaustive,
     .report = report,
-    .own_flags = {{"--remapped", &a.history.remapped}, {"--twice", &a.twice}},
+    .own_flags = {{"--remapped", &a.history.remapped},
+                  {"--in-turn", &a.history.in_turn},
+                  {"--twice", &a.twice}},
     .own_values = {{"--log", &log_level}},
   };
   parse(argc, argv, simulator, &a);

@@ -30,6 +30,7 @@ Run::Run(const HistoryOptions& options) : options(options)
 {
   set_cache_bytes(cache_bytes[0]);
   take_back_failed_transactions(false);
+  SteppedThreads::help_in_turn(options.in_turn);
   const Base& base = options.wrapped ? wrapped_base() : fresh_base();
   DiskImage image = base.image;
   if (options.remapped)

@@ -31,6 +31,7 @@ struct HistoryOptions {
   bool wrapped = false;      // in the log's second lap
   bool provisioned = false;  // or with half of its containers made and written
   bool remapped = false;     // on a file system that writes nothing in place
+  bool in_turn = false;      // who waits is helped by all in turn; never by its seed alone
   // What may happen beyond crashes.
   bool errors = true;   // reads, writes and flushes that fail
   bool full = true;     // a full file system

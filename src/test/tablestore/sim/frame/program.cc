@@ -77,7 +77,8 @@ std::string Program::replay_of_case(const std::string& name) const {
 
 std::string Program::replay_of(uint64_t seed) const {
   return std::string(simulator_.command) + " --seed " + std::to_string(seed) + " --steps " +
-         std::to_string(a_.history.steps) + " --faults " + a_.faults;
+         std::to_string(a_.history.steps) + (a_.history.in_turn ? " --in-turn" : "") +
+         " --faults " + a_.faults;
 }
 
 void Program::report_failure(uint64_t seed, const std::string& failure) {
@@ -88,10 +89,11 @@ void Program::report_failure(uint64_t seed, const std::string& failure) {
   if (!a_.minimise) return;
   const auto steps = histories_.make(seed, a_.history.steps);
   const auto smaller = histories_.minimise(steps, a_.history, minimise_limit);
-  std::printf("minimised to %zu steps: %s --trace%s%s%s --faults %s --replay %s\n", smaller.size(),
+  std::printf("minimised to %zu steps: %s --trace%s%s%s%s --faults %s --replay %s\n", smaller.size(),
               simulator_.command, a_.history.wrapped ? " --wrapped" : "",
               a_.history.provisioned ? " --provisioned" : "",
-              a_.history.remapped ? " --remapped" : "", a_.faults.c_str(),
+              a_.history.remapped ? " --remapped" : "",
+              a_.history.in_turn ? " --in-turn" : "", a_.faults.c_str(),
               histories_.print(smaller).c_str());
   std::printf("which fails with: %s\n", histories_.run(smaller, a_.history).failure.c_str());
 }
