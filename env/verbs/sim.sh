@@ -41,6 +41,7 @@ suite_sim() {
   [ $# = 0 ] || return 0
   sim_part random --seeds 400
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
+  sim_part in-turn --seeds 60 --seed 996000000 --in-turn
   sim_part exhaustive-fresh --exhaustive --transactions 2 --only fresh,in_order
   sim_part exhaustive-wrapped --exhaustive --transactions 2 --only wrapped,in_order
   # A group of the log that is lost, or lands on others, while what those had freed is others' space.
@@ -72,6 +73,7 @@ suite_fresh() {
   run_sim_part /unit/plain/tablestore_damage fresh-files --seeds 400 --seed "$seed"
   sim_part fresh --seeds 40 --seed "$seed"
   sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
+  sim_part fresh-in-turn --seeds 40 --seed "$seed" --in-turn --faults errors,full,damage
   sim_part fresh-provisioned --exhaustive --transactions 2 --only provisioned,in_order \
     --part $((seed % 2))/2
   sim_part fresh-newest-first --exhaustive --transactions 2 --only ,newest_first \
@@ -81,6 +83,7 @@ suite_fresh() {
   has_store_sim fresh || return 0
   store_sim_part fresh --seeds 40 --seed "$seed"
   store_sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
+  store_sim_part fresh-in-turn --seeds 40 --seed "$seed" --in-turn
 }
 fresh_seed() {
   local key; key=$(cd "$CHECKOUT" && hash_files src patches)   # wherever the checkout is

@@ -89,8 +89,8 @@ void Program::report_failure(uint64_t seed, const std::string& failure) {
   if (!a_.minimise) return;
   const auto steps = histories_.make(seed, a_.history.steps);
   const auto smaller = histories_.minimise(steps, a_.history, minimise_limit);
-  std::printf("minimised to %zu steps: %s --trace%s%s%s%s --faults %s --replay %s\n", smaller.size(),
-              simulator_.command, a_.history.wrapped ? " --wrapped" : "",
+  std::printf("minimised to %zu steps: %s --trace%s%s%s%s --faults %s --replay %s\n",
+              smaller.size(), simulator_.command, a_.history.wrapped ? " --wrapped" : "",
               a_.history.provisioned ? " --provisioned" : "",
               a_.history.remapped ? " --remapped" : "",
               a_.history.in_turn ? " --in-turn" : "", a_.faults.c_str(),
