@@ -48,6 +48,7 @@ class Model {
       case 16: empty_container(); break;
     }
     if (random_() % 4 == 0) checkpoint();
+    if (random_() % 16 == 0) flush();
     if (random_() % 64 == 0) crash();
     check();
   }
@@ -212,6 +213,7 @@ class Model {
     }
     QuietRule rule;
     rule.min_age = random_() % 3;
+    reclass();
     if (const auto id = allocator_->idle_container(rule)) {
       for (const Block& block : containers_.at(*id).blocks) {
         ASSERT_TRUE(block.state == State::free || block.state == State::punched);
@@ -219,6 +221,22 @@ class Model {
       ASSERT_TRUE(allocator_->remove_container(*id));
       containers_.erase(*id);
     }
+  }
+
+  // One goes, and its file is that of another from here on.
+  void reclass() {
+    const unsigned slot_class = random_() % slot_classes;
+    const auto old = allocator_->begin_reclass(slot_class, Allocator::LastFree::take);
+    if (!old) return;
+    if (random_() % 4 == 0) return allocator_->give_back(old->all());
+    Container container = containers_.at(old->container);
+    containers_.erase(old->container);
+    container.slot_class = slot_class;
+    const uint32_t id = allocator_->next_container_id();
+    allocator_->skip_container_id(id);
+    next_id_ = id + 1;
+    allocator_->end_reclass(*old, id, slot_class);
+    containers_.emplace(id, std::move(container));
   }
 
   // Everything in one is given up, and it goes.
@@ -252,25 +270,33 @@ class Model {
     }
     const auto chunks = allocator_->take_changed(1 + random_() % 3);
     for (const auto& chunk : chunks)
-      rows_.insert_or_assign({chunk.container, chunk.chunk}, AllocationRow{chunk.owned, next_lsn_});
+      table_.rows.insert_or_assign({chunk.container, chunk.chunk},
+                                   AllocationRow{chunk.owned, next_lsn_});
     if (!chunks.empty()) {
       if (random_() % 64 == 0) capture_.reset();  // it is given up
       return;
     }
-    log_start_ = *std::exchange(capture_, std::nullopt);
-    std::erase_if(log_, [this](const Logged& entry) { return entry.lsn < log_start_; });
+    table_.log_start = *std::exchange(capture_, std::nullopt);
+    if (random_() % 4 == 0) flush();
     for (const auto& gone : allocator_->take_gone(1 + random_() % 3)) {  // the rest another time
-      whole_rows_.erase(gone.container);
-      for (uint32_t chunk = 0; chunk < gone.chunks; ++chunk) rows_.erase({gone.container, chunk});
+      table_.whole_rows.erase(gone.container);
+      for (uint32_t chunk = 0; chunk < gone.chunks; ++chunk)
+        table_.rows.erase({gone.container, chunk});
     }
+  }
+  // RocksDB does it when it likes, also between two pieces of a checkpoint.
+  void flush() {
+    flushed_ = table_;
+    std::erase_if(log_, [this](const Logged& e) { return e.lsn < flushed_.log_start; });
   }
   // As an earlier version has left it, after a checkpoint. All rows that it had are of that age.
   void convert_to_old_format() {
-    while (capture_ || log_start_ < next_lsn_) checkpoint();
-    rows_.clear();
-    whole_rows_.clear();
+    while (capture_ || table_.log_start < next_lsn_) checkpoint();
+    table_.rows.clear();
+    table_.whole_rows.clear();
     for (const auto& [id, container] : containers_)
-      whole_rows_.insert_or_assign(id, *allocator_->owned_bitmap(id));
+      table_.whole_rows.insert_or_assign(id, *allocator_->owned_bitmap(id));
+    flush();
   }
 
   // What no row owns is free again; what is found unwritten, or a hole, is what was left so.
@@ -290,9 +316,11 @@ class Model {
     held_.clear();
     freed_.clear();
     capture_.reset();
-    for (const auto& [id, bitmap] : whole_rows_) allocator_->load_whole(id, bitmap);
-    for (const auto& [name, row] : rows_)
-      allocator_->load(name.first, name.second, row.owned, row.as_of > log_start_ ? row.as_of : 0);
+    table_ = flushed_;
+    for (const auto& [id, bitmap] : table_.whole_rows) allocator_->load_whole(id, bitmap);
+    for (const auto& [name, row] : table_.rows)
+      allocator_->load(name.first, name.second, row.owned,
+                       row.as_of > table_.log_start ? row.as_of : 0);
     for (const Logged& entry : log_)
       entry.owned ? allocator_->replay_owned(entry.extent, entry.lsn)
                   : allocator_->replay_freed(entry.extent, entry.lsn);
@@ -338,10 +366,14 @@ class Model {
   std::unique_ptr<Allocator> allocator_;
   std::map<uint32_t, Container> containers_;
   std::vector<Extent> held_, owned_, freed_;
-  std::map<std::pair<uint32_t, uint32_t>, AllocationRow> rows_;  // the checkpoint
-  std::map<uint32_t, BlockBitmap> whole_rows_;                   // of the old format
-  std::vector<Logged> log_;               // since then
-  uint64_t log_start_ = 1;
+  struct Table {
+    std::map<std::pair<uint32_t, uint32_t>, AllocationRow> rows;  // the checkpoint
+    std::map<uint32_t, BlockBitmap> whole_rows;                   // of the old format
+    uint64_t log_start = 1;
+  };
+  Table table_;
+  Table flushed_;                         // what a crash leaves of it
+  std::vector<Logged> log_;               // since that
   uint64_t next_lsn_ = 1;
   std::optional<uint64_t> capture_;       // where the one that is under way began
   uint32_t next_id_ = 0;
