@@ -1,7 +1,12 @@
 // The allocation map in the table: made in pieces, read when a checkpoint was cut off between two
 // of them, and read from a store that an earlier version has made.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -172,6 +177,113 @@ TEST_F(CheckpointTest, TransactionsGoOnBetweenItsPieces) {
   options.threads = nullptr;
   ASSERT_NO_FATAL_FAILURE(open());
   EXPECT_EQ(engine->owned_blocks(), owned);
+}
+
+// Of a store that is open: log and containers through the descriptors that the engine has, because
+// it holds leases on them.
+void copy_store(const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  std::map<std::string, int> open_files;
+  for (const auto& fd : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const auto path = fs::read_symlink(fd.path(), error);
+    if (!error) open_files[path.string()] = std::stoi(fd.path().filename().string());
+  }
+  BlockMemory memory(1 << 20);
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const fs::path copy = to / fs::relative(entry.path(), from);
+    const auto file = open_files.find(fs::canonical(entry.path()).string());
+    if (entry.is_directory()) {
+      fs::create_directories(copy);
+    } else if (file == open_files.end() || entry.path().string().starts_with(from + "/table/")) {
+      fs::copy_file(entry.path(), copy);
+    } else {
+      std::ofstream out(copy, std::ios::binary);
+      ssize_t got = 0;
+      for (off_t at = 0; (got = ::pread(file->second, memory.data(), memory.size(), at)) > 0;
+           at += got)
+        out.write(reinterpret_cast<const char*>(memory.data()), got);
+      EXPECT_EQ(got, 0) << entry.path();
+    }
+  }
+}
+
+// At random places in it: other transactions, containers that come and go, flushes that RocksDB
+// makes, and the process is killed.
+TEST_F(CheckpointTest, WhereverItIsCutOffTheStoreIsExact) {
+  engine.reset();
+  const auto threads = std::make_shared<BusyThreads>();
+  options.threads = threads;
+  options.capture_chunks_max = 1;
+  ASSERT_NO_FATAL_FAILURE(open());
+  std::mt19937 random(2);
+  std::vector<Extent> mine;
+  struct Killed {
+    std::string directory;
+    std::map<uint32_t, BlockBitmap> owned;
+  };
+  std::vector<Killed> killed;
+  const auto change = [&] {
+    auto txn = std::make_shared<Txn>();
+    if (random() % 2) {
+      const uint64_t blocks = 1 + random() % (random() % 4 ? 20 : 3000);
+      if (engine->reserve(blocks * block_bytes).ok()) {
+        auto data = make_data(blocks, random());
+        const iovec iov{data->data(), data->size()};
+        std::vector<uint32_t> checksums;
+        for (const Extent& e : engine->write(*txn, {&iov, 1}, data, &checksums)) mine.push_back(e);
+      }
+    }
+    for (int i = random() % 8; i > 0 && mine.size() > 10; --i) {
+      std::swap(mine[random() % (mine.size() - 5)], mine.back());
+      Extent& e = mine.back();
+      const uint32_t part = 1 + random() % e.blocks;
+      txn->free({e.container, e.block, part});
+      e.block += part;
+      if (!(e.blocks -= part)) mine.pop_back();
+    }
+    engine->submit(txn);
+    threads->step_all("commit");
+  };
+  const auto work = [&] {
+    for (int i = random() % 3; i > 0; --i) change();
+    if (random() % 4 == 0) threads->step("shrink");
+    if (random() % 4 == 0) (void)threads->flush_table();
+    if (random() % 3 || killed.size() >= 6) return;
+    const std::string copy = make_test_directory("killed");
+    copy_store(directory, copy);
+    killed.push_back({copy, engine->owned_blocks()});
+  };
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 20; ++j) change();
+    if (random() % 2) {  // all of it goes, and its containers
+      auto txn = std::make_shared<Txn>();
+      for (const Extent& e : mine) txn->free(e);
+      mine.clear();
+      engine->submit(txn);
+      threads->step_all("commit");
+      for (int j = 0; j < 300; ++j) threads->step("shrink");
+    }
+    threads->work = work;
+    ASSERT_TRUE(engine->checkpoint().ok());
+    threads->work = nullptr;
+  }
+  engine.reset();
+  options.threads = nullptr;
+  EXPECT_EQ(killed.size(), 6u);
+  for (const Killed& k : killed) {
+    auto files = open_file_disk(k.directory, {});
+    ASSERT_TRUE(files.ok());
+    {
+      auto opened = Engine::open(**files, options);
+      ASSERT_TRUE(opened.ok()) << opened.status().what();
+      auto found = (*opened)->owned_blocks(), wanted = k.owned;
+      std::erase_if(found, [](const auto& c) { return c.second.count() == 0; });
+      std::erase_if(wanted, [](const auto& c) { return c.second.count() == 0; });
+      EXPECT_EQ(found, wanted);
+    }
+    std::filesystem::remove_all(k.directory);
+  }
 }
 
 // Of the chunks of one transaction, one has its row already, and the other has not.
