@@ -228,6 +228,20 @@ TEST_F(AllocatorRecoveryTest, AContainerThatWasEmptiedAndRemovedMayBeInTheLog) {
   EXPECT_EQ(gone[0].chunks, 2u);
 }
 
+// The process was killed while it removed one, the next life wrote rows of what it knew of it, and
+// then the power went, and with it the removal.
+TEST_F(AllocatorRecoveryTest, OneThatWasMissingMayComeBackEmpty) {
+  allocator.replay_owned({7, 100, 3}, 1);
+  allocator.replay_freed({7, 100, 3}, 2);
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  const auto rows = take_changed();
+  Allocator next;
+  next.add_container(7, 4, container_blocks, BlockBitmap(container_blocks));
+  for (const auto& row : rows) next.load(row.container, row.chunk, row.owned, 3);
+  const Status status = next.finish_recovery();
+  EXPECT_TRUE(status.ok()) << status.what();
+}
+
 TEST_F(AllocatorRecoveryTest, AMissingContainerThatHoldsDataIsNamed) {
   allocator.replay_owned({7, 100, 3}, 1);
   const Status status = allocator.finish_recovery();
@@ -245,7 +259,7 @@ TEST_F(AllocatorRecoveryTest, ACheckpointOfAnotherSizeIsDamage) {
   for (const uint32_t blocks : {1024u, chunk}) {
     Allocator damaged;
     damaged.add_container(1, 0, container_blocks, BlockBitmap(container_blocks));
-    damaged.load(1, 1, BlockBitmap(blocks), 0);
+    damaged.load(1, 1, with(blocks, 0, 1), 0);
     EXPECT_EQ(damaged.finish_recovery().code(), EIO);
   }
   Allocator past_the_end;

@@ -54,7 +54,9 @@ void Allocator::load(uint32_t container, uint32_t chunk, const BlockBitmap& owne
     return;
   }
   ContainerState& c = *it->second;
-  if (chunk >= c.owned().chunks() || c.owned().blocks_in(chunk) != owned.blocks())
+  // Of one that was missing for a life, the row is of the blocks that were known of it.
+  const uint32_t blocks = chunk < c.owned().chunks() ? c.owned().blocks_in(chunk) : 0;
+  if (owned.count() ? owned.blocks() != blocks : owned.blocks() > blocks)
     return load_failed(container, " has " + std::to_string(c.blocks()) +
                                       " blocks, its allocation row of chunk " +
                                       std::to_string(chunk) + " is of " +
