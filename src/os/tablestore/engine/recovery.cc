@@ -216,8 +216,14 @@ Status Recovery::load_readable_allocation_rows_of(uint32_t container, uint32_t c
     const Found decisive = *row == Found::no ? *whole : *row;
     if (decisive != Found::unreadable) continue;
     // Too short: it was being made at a crash, or it was cut, and objects have what is left.
-    if (!parts_.containers.exists(container) && parts_.containers.is_incomplete(container))
+    if (!parts_.containers.exists(container) && parts_.containers.is_incomplete(container)) {
       if (auto s = parts_.containers.make_again(container); !s.ok()) return s;
+      parts_.reporter.log(Reporter::Level::error,
+                          "recovery: " + parts_.containers.file(container).path() +
+                              " was too short, and what objects have in it cannot be told: it has "
+                              "its full length again, and what was cut off reads as zeros, which "
+                              "are no object's: scrub all placement groups of this OSD deeply");
+    }
     if (parts_.containers.exists(container)) unknown->insert({container, chunk});
   }
   return {};

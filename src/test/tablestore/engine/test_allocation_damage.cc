@@ -18,7 +18,9 @@ class AllocationDamageTest : public EngineFixture {
     options.container_bytes = container_bytes();
     options.table_options = "disable_auto_compactions=true;compression=kNoCompression";
     options.troubles = troubles;
-    options.reporter.log = [](Reporter::Level, const std::string&) {};
+    options.reporter.log = [this](Reporter::Level, const std::string& line) {
+      said += line + "\n";
+    };
     ASSERT_NO_FATAL_FAILURE(format());
     ASSERT_NO_FATAL_FAILURE(open());
     auto txn = std::make_shared<Txn>();
@@ -91,6 +93,7 @@ class AllocationDamageTest : public EngineFixture {
   bool told() { return troubles->all().contains("ALLOCATION_UNKNOWN"); }
 
   const std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
+  std::string said;
   Written first, second;
 };
 
@@ -221,6 +224,9 @@ TEST_F(AllocationDamageTest, AContainerThatIsTooShortIsKept) {
     ASSERT_NO_FATAL_FAILURE(open());
     EXPECT_TRUE(told()) << life;
     EXPECT_EQ(std::filesystem::file_size(cut), options.container_bytes);
+    EXPECT_EQ(said.find(cut.filename().string() + " was too short") != std::string::npos,
+              life == 0);
+    said.clear();
     expect_first_block();
     auto txn = std::make_shared<Txn>();
     const Written more = write(*txn, 50, 9);

@@ -209,6 +209,8 @@ Result<bool> FileDisk::flush_all() {
     return failed(before, "", "cannot sync the file system, after a flush that failed");
   if (uninterrupted([&] { return ::syncfs(dir_.fd()); }) == 0) return true;
   const int error = errno;
+  // Of some other program's file, which the file system had promised space. Ours have theirs.
+  if (error == ENOSPC || error == EDQUOT) return false;
   state_->flush_error = error;
   return failed(error, "", "cannot sync the file system");
 }
