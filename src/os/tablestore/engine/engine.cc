@@ -311,7 +311,7 @@ Status Engine::Impl::open() {
   };
   auto recovered = recover({*log, *table, *containers, counters, options.reporter, *troubles,
                             label.store_uuid, options.group_bytes_max, claim_format,
-                            options.accept_log_loss});
+                            options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;

@@ -74,6 +74,7 @@ struct EngineOptions {
   // Where table blocks are kept; whoever gives it decides on its size. Null: a cache of the
   // engine's own, of table_cache_bytes.
   std::shared_ptr<rocksdb::Cache> table_cache;
+  uint64_t replay_bytes = 64 << 20;        // of the log, that recovery keeps in memory
   std::string table_options;               // RocksDB option string, over ours
   unsigned table_open_files = 1000;        // at most, or 20 where that is less
   // Of rows: where a group of transactions erases ranges with fewer than this, they are erased one
