@@ -115,7 +115,9 @@ class ToldFile : public File {
   Status allocate(uint64_t, uint64_t) override { return {}; }
   Status write_zeroes(uint64_t, uint64_t) override { return {}; }
   Status punch(uint64_t, uint64_t) override { return {}; }
-  Result<std::vector<ByteRange>> unwritten() override { return std::vector<ByteRange>{}; }
+  Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>*) override {
+    return std::vector<ByteRange>{};
+  }
   Result<Sharing> watch(bool look) override {
     ++watched;
     looked += look;

@@ -82,6 +82,8 @@ void Run::check_vouched(const char* after) {
 void Run::background(Step::Kind kind, Random& random) {
   const char* work = kind == Step::Kind::prepare ? "prepare" : "shrink";
   for (uint64_t n = 1 + random() % 8; n > 0; --n) machine_->threads().step(work);
+  if (kind == Step::Kind::shrink)
+    for (uint64_t n = random() % 4; n > 0; --n) machine_->threads().step("relieve");
   if (random() % 4 == 0) machine_->step_compaction();
 }
 
@@ -124,6 +126,8 @@ void Run::make(const Step& step, Random& random) {
     case Step::Kind::drain:
       machine_->engine().drain();
       if (!taken_ && !machine_->table_is_full()) machine_->check_live();
+      if (!taken_ && !machine_->table_is_full() && !faulty_ && random() % 4 == 0)
+        machine_->check_space();
       return;
     case Step::Kind::read: return machine_->check_some(random, faulty_);
     case Step::Kind::checkpoint: return check(machine_->engine().checkpoint(), "checkpoint");

@@ -68,6 +68,7 @@ class Run : public HistoryRun {
   Random side_random_;
   uint64_t crash_in_ = 0;          // I/Os; 0: none is due
   bool faulty_ = false;            // the disk fails now and then
+  bool still_full_ = false;        // who filled the disk before the crash may be there after it
 };
 
 }  // namespace tablestore::sim

@@ -17,8 +17,8 @@ namespace tablestore::sim {
 //
 // Who waits within a call (Threads::wait) is helped by the pieces of work in the order in which
 // they were started, by the first that has something to do. Some are for the simulator alone to
-// time: "prepare", "shrink" and "vouch" never help, and "checkpoint" does only where nothing else
-// can, as when the log is full.
+// time: "prepare", "shrink", "relieve" and "vouch" never help, and "checkpoint" does only where
+// nothing else can, as when the log is full.
 class SteppedThreads : public Threads {
  public:
   // Makes a step of that work; false where there was nothing to do.

@@ -49,7 +49,7 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       tail_(tail),
       head_position_(head.position),
       lending_(limits.quick_flush),
-      applier_(parts.threads, parts.table, parts.counters, parts.reporter) {}
+      applier_(parts.threads, parts.table, parts.counters, parts.reporter, parts.make_room) {}
 
 void CommitLane::stop() {
   {

@@ -40,6 +40,8 @@ struct CommitParts {
   const std::function<void()>& group_durable;
   // Some thread has met what ends the process: nothing is acknowledged any more.
   const std::atomic<bool>& is_ending;
+  // The table has met a full file system; false: nobody can give it space.
+  const std::function<bool()>& make_room;
   StoreUuid store_uuid;
 };
 

@@ -25,6 +25,7 @@ namespace tablestore {
 
 class FailedSyncs;
 class FileRows;
+class SpaceLack;
 class TableDamage;
 
 struct TableOptions {
@@ -38,6 +39,11 @@ struct TableOptions {
   ReadRetries read_retries = {};
   std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
   Reporter reporter = {[](Reporter::Level, const std::string&) {}, {}};
+};
+
+struct TableSize {
+  uint64_t file_bytes = 0;     // live table files
+  uint64_t pending_bytes = 0;  // that compactions, which are due, have to write
 };
 
 // Owns the database below table/. Thread-safe; write() from one thread at a time.
@@ -86,10 +92,13 @@ class Table {
   Status rewrite(const std::vector<DamagedTableFile>& files);
   void drop_caches();
   void resize_cache(uint64_t bytes);
+  // Since the last call. RocksDB begins it anew by itself, and fails, until there is space.
+  bool compaction_lacked_space();
   // Tries to leave the state that a lack put the database in.
   void resume();
 
   uint64_t file_bytes();       // live table files
+  TableSize size();
   uint64_t memory_bytes();     // memtables
   uint64_t estimate_bytes(Family family, std::string_view begin, std::string_view end);
   void add_statistics(std::vector<std::pair<std::string, uint64_t>>* out);
@@ -103,6 +112,7 @@ class Table {
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<TableDamage> damage_;
+  std::shared_ptr<SpaceLack> space_lack_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
