@@ -111,9 +111,9 @@ MUTANTS = (
             "      parts_.containers.allocator().mark_freed(e);\n"
             "      parts_.containers.allocator().give_back(e);\n"
             "    }\n"),
-           (GROUP, "    for (const Extent& e : txn->frees_) {\n"
-                   "      allocator.mark_freed(e);\n",
-            "    for (const Extent& e : std::vector<Extent>()) {\n")),
+           (GROUP, "  for (const Extent& e : txn.frees_) {\n"
+                   "    allocator.mark_freed(e);\n",
+            "  for (const Extent& e : std::vector<Extent>()) {\n")),
     mutant("vouching_not_flushed", "a group that only vouches is believed before it is durable",
            (GROUP, "  flush(parts_.log.file(turn.header.position));\n  {\n", "  {\n")),
     mutant("ignore_watermark", "recovery judges every group by its data",
@@ -374,6 +374,16 @@ MUTANTS = (
            ("format/label.cc", "  if (!copies[0].block) return 1;\n",
             "  if (!copies[0].block) return std::nullopt;\n"),
            tests="LabelTest.*"),
+    # Transactions that are too large for the log.
+    mutant("large_not_flushed", "what is too large for the log is acknowledged without a flush",
+           ("commit/commit_by_checkpoint.cc", "rows)) || !flush_table() ||", "rows)) ||")),
+    mutant("large_data_not_flushed", "the data of what is too large for the log is not flushed",
+           ("commit/commit_by_checkpoint.cc", "  flush_data(*txn);\n", "")),
+    mutant("large_without_position", "the log before what is too large for it is replayed again",
+           ("commit/commit_by_checkpoint.cc",
+            "  engine_rows::write_with_copy(writer, engine_rows::log_start(), behind.encode());\n"
+            "  count += 2 * engine_rows::rows_with_copy;\n",
+            "  count += engine_rows::rows_with_copy;\n")),
     # Space.
     mutant("short_is_promised", "what the table lacks of its reserve is shown as available",
            ("container/growth_policy.cc",

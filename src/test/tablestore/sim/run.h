@@ -28,6 +28,7 @@ class Run : public HistoryRun {
   void make(const Step& step, Random& random);
   void transaction(Random& random, bool abandon);
   void one(Op op, uint32_t object, uint32_t n);
+  void larger_than_the_log(uint32_t object, Random& random);
   void background(Step::Kind kind, Random& random);
   void fill_disk(Random& random);
   static Faults slowness(Random& random);
