@@ -376,7 +376,7 @@ MUTANTS = (
            tests="LabelTest.*"),
     # Transactions that are too large for the log.
     mutant("large_not_flushed", "what is too large for the log is acknowledged without a flush",
-           ("commit/commit_by_checkpoint.cc", "rows)) || !flush_table() ||", "rows)) ||")),
+           ("commit/commit_by_checkpoint.cc", "nullopt) || !flush_table())", "nullopt))")),
     mutant("large_data_not_flushed", "the data of what is too large for the log is not flushed",
            ("commit/commit_by_checkpoint.cc", "  flush_data(*txn);\n", "")),
     mutant("large_without_position", "the log before what is too large for it is replayed again",

@@ -47,7 +47,8 @@ bool CommitLane::commit_by_checkpoint(TakenLane& lane) {
       engine_rows::write_allocation(writer, chunk, behind.next_lsn);
     count += uint32_t(chunks.size());
   }
-  if (!apply(count, std::move(rows), std::nullopt) || !flush_table() || parts_.is_ending) return false;
+  if (!apply(count, std::move(rows), std::nullopt) || !flush_table()) return false;
+  if (parts_.is_ending) return false;
   turn.head = behind;
   turn.durable_lsn = txn->lsn_;
   {
