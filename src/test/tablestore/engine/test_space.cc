@@ -226,9 +226,11 @@ TEST_F(SpaceTest, AQuotaThatIsUsedUpIsAFullFileSystemToTheTableToo) {
   EXPECT_TRUE(has_trouble("GROWTH_FAILED"));
   EXPECT_EQ(engine->space().available_bytes, 0u);
   for (const char* key : {"a", "b"}) {
-    auto txn = std::make_shared<AwaitedTxn>();
-    txn->put(Family::omap, key, bytes_of(3 * mib));
-    ASSERT_TRUE(committed(txn));
+    for (int i = 0; i < 3; ++i) {
+      auto txn = std::make_shared<AwaitedTxn>();
+      txn->put(Family::omap, key + std::to_string(i), bytes_of(mib));
+      ASSERT_TRUE(committed(txn));
+    }
     const Status s = engine->checkpoint();  // the first one has the ballast's space
     EXPECT_EQ(s.code(), *key == 'a' ? 0 : ENOSPC) << s.what();
   }
