@@ -548,6 +548,21 @@ TEST_F(ContainersTest, HolesStayHolesAtOpenAndGetSpaceOnDemand) {
   EXPECT_EQ(disk->used_bytes(), 8 * mib);
 }
 
+// A copy of a store may have them where there were zeros. What is freed must have its space.
+TEST_F(ContainersTest, HolesThatAreOwnedGetSpaceAgain) {
+  open_empty();
+  const auto owned = take(mib);
+  own(owned);
+  ASSERT_EQ(owned.size(), 1u);
+  ASSERT_TRUE(containers->file(0).punch(owned[0].offset_bytes(), mib / 2).ok());
+  EXPECT_EQ(disk->used_bytes(), 7 * mib / 2);
+  ASSERT_TRUE(open(owned).ok());
+  containers->fill_owned();
+  EXPECT_EQ(disk->used_bytes(), 4 * mib);
+  EXPECT_EQ(usage().free_blocks, 3 * mib / block_bytes);
+  EXPECT_EQ(usage().punched_blocks, 0u);
+}
+
 TEST_F(ContainersTest, ARestartTakesNoMoreThanTheCapacity) {
   options.container_bytes = 8 * mib;
   options.capacity_bytes = 64 * mib;

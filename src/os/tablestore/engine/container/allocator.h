@@ -131,7 +131,7 @@ class Allocator {
   // At most `max`, changed since they were last taken. None: all that had changed at
   // begin_capture() have been taken.
   std::vector<OwnedChunk> take_changed(size_t max);
-  // These count as changed again: what take_changed() returned for a checkpoint that came to nothing.
+  // These count as changed again: of a checkpoint that came to nothing.
   void put_back_changed(const std::vector<OwnedChunk>& chunks);
   // The next capture takes all chunks of all containers.
   void mark_all_changed();
@@ -160,7 +160,7 @@ class Allocator {
   // A run of free unwritten blocks of a class.
   std::optional<Run> begin_prepare(unsigned slot_class, uint32_t max_blocks);
   // A run of free blocks in a quiet container. Looks at so many containers per call.
-  static constexpr unsigned punch_candidates = 64;
+  static constexpr size_t punch_candidates = 64;
   std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                     uint32_t max_blocks);
   // A punched run, of a class or of any.
