@@ -203,7 +203,12 @@ Reopened Run::recover(MachinePtr* result, const Machine& before, Due* due,
                       std::optional<Snapshot>* again) {
   *result = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
   Machine& machine = **result;
-  if (still_full_ && random() % 2) machine.disk().set_other_bytes(before.disk().other_bytes());
+  // A crash may have undone punches. A file system hands space out again only when it is durable
+  // that it was given back, so that it is never more than full.
+  if (still_full_ && random() % 2)
+    machine.disk().set_other_bytes(std::min(
+        before.disk().other_bytes(),
+        Machine::capacity_bytes - std::min(Machine::capacity_bytes, left.taken_bytes())));
   Faults faults;
   if (faulty_ && options_.errors && random() % 2)
     faults = random() % 2 ? Faults{.data_read_error = 0.2}
