@@ -36,14 +36,18 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
 }
 
 void ContainerState::hold_owned(std::vector<Run>* without_space) {
+  // A file system that cannot say which blocks have space names all of them.
+  const bool can_tell = punched_.count() < blocks();
   unwritten_.add(punched_);
   BlockBitmap hollow = punched_;
   punched_.remove(owned_);
   unwritten_.remove(punched_);
   hollow.remove(punched_);
-  each_run(hollow, [&](uint32_t first, uint32_t count) {
-    without_space->push_back(run(first, first + count));
-  });
+  if (can_tell) {
+    each_run(hollow, [&](uint32_t first, uint32_t count) {
+      without_space->push_back(run(first, first + count));
+    });
+  }
   held_ = BlockBitmap(blocks());
   BlockBitmap unwritten_free = unwritten_;
   unwritten_free.remove(owned_);
