@@ -378,9 +378,15 @@ Status Engine::Impl::open_ballast() {
   return {};
 }
 
+// Where there is no space for what is replayed, all of it stays in memory until there is.
 Status Engine::Impl::open_table() {
+  TableOptions of_table = table_options(options);
+  const auto space = read_repeatedly([this] { return disk.space(); });
+  if (!space.ok()) return space.status();
+  if (space->available_bytes < label.log_bytes)
+    of_table.memtable_bytes = std::max(of_table.memtable_bytes, 4 * label.log_bytes);
   for (;;) {
-    auto opened = Table::open(disk, table_options(options), *threads);
+    auto opened = Table::open(disk, of_table, *threads);
     if (!opened.ok() && is_lack_of_space(opened.status().code()) && make_room()) continue;
     if (!opened.ok()) return opened.status();
     table = opened.take();
