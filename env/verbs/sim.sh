@@ -47,6 +47,7 @@ suite_sim() {
   # A group of the log that is lost, or lands on others, while what those had freed is others' space.
   sim_part lost-group --seed 990001168 --faults errors,full,damage
   sim_part misplaced-group --seed 990001256 --faults errors,full,damage
+  sim_part misplaced-witness --seed 997002948 --faults errors,full,damage
   # A table that goes on after a full disk while a compaction waits.
   sim_part resumed-table --seed 993011925 --faults errors,full,damage
   run_sim_part /unit/plain/tablestore_damage files --seeds 400
@@ -59,6 +60,7 @@ suite_sim() {
   store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
   # Rows of an extent map that cannot be read while it is cloned; a compaction that finds no space.
   store_sim_part unreadable-clone --seed 979300677 --steps 100 --faults errors,full,damage
+  store_sim_part replaced-on-a-full-disk --seed 979410032 --steps 100 --faults errors,full,damage
   store_sim_part compaction-without-space --seed 979401853 --faults errors,full,damage
   store_sim_part exhaustive --exhaustive --transactions 1 --only ,in_order
 }

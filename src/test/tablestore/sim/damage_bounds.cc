@@ -127,8 +127,46 @@ class Judge {
     const uint64_t lsn = log_.groups[first].first_lsn;
     if (log_.applied_lsn >= lsn) return true;
     for (size_t i = first + 1; i < log_.groups.size(); ++i)
-      if (!damaged_groups_.contains(i) && log_.groups[i].watermark >= lsn) return true;
+      if (log_.groups[i].watermark >= lsn &&
+          (!damaged_groups_.contains(i) || lies_elsewhere(log_.groups[i])))
+        return true;
     return false;
+  }
+
+  // The disk has written all of it to another place, over what was there.
+  bool lies_elsewhere(const LiveLog::Group& group) const {
+    for (uint64_t at = 0; at < options_.log_bytes; at += block_bytes)
+      if (damage_at(at) && holds(group, at)) return true;
+    return false;
+  }
+  bool holds(const LiveLog::Group& group, uint64_t at) const {
+    for (uint64_t done = 0; done < group.end - group.begin; done += block_bytes) {
+      const DamagedBlock* damage = damage_at(at + done);
+      if ((damage && damage->unreadable) ||
+          std::memcmp(block_of_log(at + done), good_block_of_log(group.begin + done),
+                      block_bytes) != 0)
+        return false;
+    }
+    return true;
+  }
+  const Inode& segment_of(uint64_t position, uint32_t* block) const {
+    const uint64_t offset = position % options_.log_bytes;
+    *block = uint32_t(offset % options_.segment_bytes / block_bytes);
+    return left_.inode(left_.lookup("log/" + std::to_string(offset / options_.segment_bytes)));
+  }
+  const DamagedBlock* damage_at(uint64_t position) const {
+    uint32_t block;
+    const Inode& segment = segment_of(position, &block);
+    const auto damaged = segment.damaged.find(block);
+    return damaged == segment.damaged.end() ? nullptr : &damaged->second;
+  }
+  const std::byte* block_of_log(uint64_t position) const {
+    uint32_t block;
+    return segment_of(position, &block).current.page(block);
+  }
+  const std::byte* good_block_of_log(uint64_t position) const {
+    const DamagedBlock* damage = damage_at(position);
+    return damage ? damage->good->data() : block_of_log(position);
   }
 
   // Where the log may end.

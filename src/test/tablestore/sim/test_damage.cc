@@ -500,6 +500,22 @@ TEST_F(DamagedStore, DamageOfAGroupThatALaterOneVouchesForMayBeARefusal) {
   EXPECT_EQ(bounds().refusal, "") << "no group vouches for the last one";
 }
 
+// The disk has written the later group over the one that it vouches for, and nothing in its place.
+TEST_F(DamagedStore, AGroupInAnotherPlaceIsAWitness) {
+  const DiskImage::InodeId segment = image.lookup("log/0");
+  ASSERT_EQ(log.groups[1].end - log.groups[1].begin, block_bytes);
+  acknowledged = log.groups[0].first_lsn - 1;
+  auto page = std::make_shared<Page>();
+  std::memcpy(page->data(),
+              image.inode(segment).current.page(uint32_t(log.groups[1].begin / block_bytes)),
+              block_bytes);
+  image.overwrite(segment, uint32_t(log.groups[0].begin / block_bytes), page);
+  damage_log(log.groups[1].begin);
+  EXPECT_NE(bounds().refusal, "");
+  damage_log(log.groups[0].begin);
+  EXPECT_EQ(bounds().refusal, "") << "that place is damaged as well";
+}
+
 // What the table has was durable, too; which blocks it took only the log says.
 TEST_F(DamagedStore, DamageOfAGroupThatTheTableHasMayBeARefusal) {
   acknowledged = log.groups[0].last_lsn;

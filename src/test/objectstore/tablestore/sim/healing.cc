@@ -8,7 +8,6 @@ bool Healing::heal()
 {
   if (!machine.may_be_hit())
     return true;
-  machine.disk().set_other_bytes(0);   // who replaces an object waits for space where there is none
   const Damage damage = machine.damage(machine.latest());
   // Of a damaged file a repair says that, also where it held nothing that anybody has.
   const bool rows_lost = damage.own_rows || !damage.rows.empty() ||
@@ -29,6 +28,7 @@ bool Healing::heal()
 
 bool Healing::salvage(const Damage& damage)
 {
+  machine.disk().set_other_bytes(0);   // it needs some room
   machine.umount();
   const int left = machine.repair();
   const int r = left < 0 ? left : machine.mount();
@@ -44,6 +44,7 @@ bool Healing::salvage(const Damage& damage)
 
 void Healing::replace(const coll_t& cid, const ghobject_t& oid)
 {
+  machine.disk().set_other_bytes(0);   // who replaces an object waits for space where there is none
   try {
     if (int r = machine.replace(cid, oid, random() % 2); r < 0)
       throw Failure{"a damaged object cannot be replaced: " + std::to_string(r)};
