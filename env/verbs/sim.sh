@@ -60,6 +60,7 @@ suite_sim() {
   store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
   # Rows of an extent map that cannot be read while it is cloned; a compaction that finds no space.
   store_sim_part unreadable-clone --seed 979300677 --steps 100 --faults errors,full,damage
+  store_sim_part two-groups-hit --seed 979418750 --steps 100 --faults errors,full,damage
   store_sim_part replaced-on-a-full-disk --seed 979410032 --steps 100 --faults errors,full,damage
   store_sim_part compaction-without-space --seed 979401853 --faults errors,full,damage
   store_sim_part exhaustive --exhaustive --transactions 1 --only ,in_order

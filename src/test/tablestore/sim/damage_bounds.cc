@@ -174,17 +174,20 @@ class Judge {
     chain_end_ = log_.groups.size();
     std::erase_if(damaged_groups_, [this](size_t group) { return follows_from_next(group); });
     if (damaged_groups_.empty()) return;
-    const size_t first = *damaged_groups_.begin();
-    const uint64_t lsn = log_.groups[first].first_lsn;
-    bounds_.accepted_lsn = lsn - 1;
-    if (acknowledged_ >= lsn) allow_refusal("the log is damaged in transaction " +
-                                            std::to_string(lsn));
-    if (has_witness(first))
-      // Nobody knows of a transaction that was durable whether it was acknowledged.
-      return allow_refusal("the log is damaged in transaction " + std::to_string(lsn) +
-                           ", which was durable");
-    chain_end_ = first;
-    lose_from(lsn);
+    bounds_.accepted_lsn = log_.groups[*damaged_groups_.begin()].first_lsn - 1;
+    for (const size_t group : damaged_groups_) {
+      const uint64_t lsn = log_.groups[group].first_lsn;
+      if (acknowledged_ >= lsn) allow_refusal("the log is damaged in transaction " +
+                                              std::to_string(lsn));
+      if (!has_witness(group)) {
+        chain_end_ = group;
+        return lose_from(lsn);
+      }
+      // Nobody knows of a transaction that was durable whether it was acknowledged. Where it is no
+      // refusal, what was hit is behind the group's payload, and recovery goes on.
+      allow_refusal("the log is damaged in transaction " + std::to_string(lsn) +
+                    ", which was durable");
+    }
   }
 
   void judge_data() {

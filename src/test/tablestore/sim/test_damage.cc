@@ -500,6 +500,16 @@ TEST_F(DamagedStore, DamageOfAGroupThatALaterOneVouchesForMayBeARefusal) {
   EXPECT_EQ(bounds().refusal, "") << "no group vouches for the last one";
 }
 
+// Where rot has hit what no checksum covers, the log goes on behind it, to the next that is damaged.
+TEST_F(DamagedStore, AGroupBehindOneThatHasAWitnessMayBeLost) {
+  log.applied_lsn = log.groups[0].last_lsn;
+  damage_log(log.groups[0].begin);
+  damage_log(log.groups[1].begin);
+  const Bounds found = bounds_of(image, acknowledged, Machine::engine_options(), log);
+  EXPECT_NE(found.refusal, "");
+  EXPECT_EQ(found.least_lsn, log.groups[1].first_lsn - 1);
+}
+
 // The disk has written the later group over the one that it vouches for, and nothing in its place.
 TEST_F(DamagedStore, AGroupInAnotherPlaceIsAWitness) {
   const DiskImage::InodeId segment = image.lookup("log/0");
