@@ -500,7 +500,7 @@ TEST_F(DamagedStore, DamageOfAGroupThatALaterOneVouchesForMayBeARefusal) {
   EXPECT_EQ(bounds().refusal, "") << "no group vouches for the last one";
 }
 
-// Where rot has hit what no checksum covers, the log goes on behind it, to the next that is damaged.
+// Where rot has hit what no checksum covers, the log goes on behind it, to the next damaged one.
 TEST_F(DamagedStore, AGroupBehindOneThatHasAWitnessMayBeLost) {
   log.applied_lsn = log.groups[0].last_lsn;
   damage_log(log.groups[0].begin);
