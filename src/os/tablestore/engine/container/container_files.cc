@@ -173,10 +173,10 @@ Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
   if (Status s = flush(**file); !s.ok()) return s;
   auto unwritten = unwritten_blocks(**file);
   if (!unwritten.ok()) return unwritten.status();
+  Opening opened{container, slot_class, file.take(), unwritten.take()};
+  if (Status s = add(opened); !s.ok()) return s;
   incomplete_.erase(it);
-  std::lock_guard lock(mutex_);
-  files_.try_emplace(container, Open{file.take(), slot_class});
-  return Found{container, slot_class, unwritten.take()};
+  return Found{container, slot_class, std::move(opened.unwritten)};
 }
 
 Status ContainerFiles::remove_incomplete() {
