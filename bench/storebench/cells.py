@@ -192,6 +192,8 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
     yield metadata(metadata_objects, stores)
     yield Cell(f"omap-{omap_keys // 1000}K", "omap", stores, {"objects": omap_keys},
                lasts=25 + omap_keys / 8000, bytes_per_second=0)
+    yield Cell(f"removals-{omap_keys // 1000}K", "removals", without_kstore,
+               {"objects": omap_keys}, lasts=25 + omap_keys / 8000, bytes_per_second=0)
     yield Cell("aging", "aging", without_kstore, {"rounds": aging_rounds},
                lasts=aging_rounds * 12, bytes_per_second=0)
     yield Cell("clone-4K-qd16", "clone", without_kstore, {"size": 4 * KIB, "depth": 16})

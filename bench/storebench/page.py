@@ -137,8 +137,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                     plots.phases(table, [c for c, _, _ in table if c.startswith(kind)], "iops",
                                  title, "times TableStore")
                     for kind, title in (("read", "reads"), ("metadata", "objects without data"),
-                                        ("omap", "omap"), ("mix", "mixed"),
-                                        ("clone", "clones"))])),
+                                        ("omap", "omap"), ("removals", "removals"),
+                                        ("mix", "mixed"), ("clone", "clones"))])),
         section("Aging", "", charts([plots.aging(table)])),
         section("All figures", "Medians; +- is half the range of the rounds. WA: bytes written per"
                 " payload byte, by the store's own count; WA disk: by the disk's, until the"

@@ -31,6 +31,7 @@ WORKLOADS = (
          {"objects": 64, "object-size": "256K", "cold": True, "other-bytes": "8M"}),
     Cell("metadata", "metadata", STORES, {"objects": 500}),
     Cell("omap", "omap", STORES, {"objects": 1000}),
+    Cell("removals", "removals", NOT_KSTORE, {"objects": 1000}),
     Cell("aging", "aging", STORES, {"rounds": 2, "max-bytes": "8M"}),
     Cell("clone", "clone", NOT_KSTORE, {"objects": 8, "object-size": "256K"}),
     Cell("full", "full", ("tablestore",), {"size": "64K", "fill-percent": 50}),

@@ -57,7 +57,9 @@ bool Collection::contains(const ghobject_t& oid) const
 CollectionLocks::CollectionLocks(std::vector<CollectionRef> collections)
   : locked(std::move(collections))
 {
-  std::sort(locked.begin(), locked.end(), [](const auto& a, const auto& b) {
+  std::sort(locked.begin(), locked.end(), [](const auto& a, const auto& b) -> bool {
+    if (a->cid.is_meta() != b->cid.is_meta())
+      return b->cid.is_meta();
     return a->cid != b->cid ? a->cid < b->cid : a.get() < b.get();
   });
   locked.erase(std::unique(locked.begin(), locked.end()), locked.end());

@@ -27,9 +27,10 @@ struct CollectionNode {
 ///
 /// `lock` guards the objects of the collection (their onodes and their data), the node and
 /// `last_change`: shared for reads, unique for a transaction that names the collection, from its
-/// first change until it is submitted. A transaction takes the locks of all its collections at
-/// once, ordered by collection id. The commit lane never takes it, so that waiting for the lane
-/// under it is allowed.
+/// first change until it is submitted. A transaction takes the locks of its collections ordered by
+/// collection id, but that of the meta collection last: nearly all transactions of some kinds name
+/// that, and while they read for their other objects nobody waits for it. The commit lane never
+/// takes a lock, so that waiting for the lane under it is allowed.
 class Collection : public ObjectStore::CollectionImpl {
  public:
   Collection(CephContext* cct, const coll_t& cid, Threads& threads);
@@ -50,7 +51,7 @@ class Collection : public ObjectStore::CollectionImpl {
 };
 using CollectionRef = ceph::ref_t<Collection>;
 
-/// Unique locks on several collections, taken in one order everywhere.
+/// Unique locks on several collections, taken in one order everywhere: see Collection.
 class CollectionLocks {
  public:
   /// Sorts and dedupes.

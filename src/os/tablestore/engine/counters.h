@@ -30,6 +30,9 @@ struct Counters {
   Count gathers_in_vain{0};     // and not as many came as were expected
   Count applied_batches{0};     // of the rows of some groups each
   Count rows_left_out{0};       // of these batches: a later row of the batch replaced them
+  Count listed_ranges{0};       // that were erased row by row
+  Count listed_rows{0};         // of these, those that the table had
+  Count range_deletions{0};     // ranges of all other rows than super's that stayed one
   Count vouching_groups{0};     // empty ones of an idle lane, with a flush of their own each; they
                                 // are not among `groups` and `flushes`
   Count log_full_waits{0};      // times that the lane waited for a checkpoint
@@ -74,6 +77,9 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"gathers_in_vain", &Counters::gathers_in_vain},
     {"applied_batches", &Counters::applied_batches},
     {"rows_left_out", &Counters::rows_left_out},
+    {"listed_ranges", &Counters::listed_ranges},
+    {"listed_rows", &Counters::listed_rows},
+    {"range_deletions", &Counters::range_deletions},
     {"vouching_groups", &Counters::vouching_groups},
     {"log_full_waits", &Counters::log_full_waits},
     {"reads", &Counters::reads},

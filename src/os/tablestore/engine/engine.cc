@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <thread>
 
 #include "os/tablestore/engine/commit/checkpointer.h"
 #include "os/tablestore/engine/commit/commit_lane.h"
@@ -88,6 +89,10 @@ TableOptions table_options(const EngineOptions& o) {
   t.memtable_bytes = o.memtable_bytes;
   t.cache_bytes = o.table_cache_bytes;
   t.option_string = o.table_options;
+  t.open_files = o.table_open_files;
+  t.delete_range_threshold = o.delete_range_threshold;
+  t.compact_on_deletion_window = o.compact_on_deletion_window;
+  t.compact_on_deletion_trigger = o.compact_on_deletion_trigger;
   t.read_retries = o.read_retries;
   if (o.troubles) t.troubles = o.troubles;
   if (o.reporter.log) t.reporter = o.reporter;
@@ -214,6 +219,8 @@ struct Engine::Impl {
   Status adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
   Status give_back_given_up();
   std::unique_ptr<FileWatch> make_watch();
+  // For a write, which cannot fail: waits until the process has a descriptor for the file.
+  HeldFile hold(File& file);
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -366,6 +373,21 @@ std::unique_ptr<FileWatch> Engine::Impl::make_watch() {
       }});
 }
 
+HeldFile Engine::Impl::hold(File& file) {
+  for (unsigned tries = 0;; ++tries) {
+    const Status s = file.hold();
+    if (s.ok()) return HeldFile(file);
+    if (!is_lack(s.code())) {
+      options.reporter.fatal("cannot write data: " + s.what());
+      std::abort();  // fatal() must not return
+    }
+    if (tries % 100 == 0)
+      options.reporter.log(Reporter::Level::error,
+                           "writes wait until there is what the process lacks: " + s.what());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) {
   auto impl = std::make_unique<Impl>(disk, std::move(options));
   if (auto s = impl->open(); !s.ok()) return s;
@@ -432,6 +454,7 @@ std::vector<Extent> Engine::write(Txn& txn, std::span<const iovec> iov, std::any
       last = txn.writes_.back().get();
       last->run = {e.container, e.block, 0};
       last->op.file = &impl_->containers->file(e.container);
+      last->held = impl_->hold(*last->op.file);
       last->op.offset = e.offset_bytes();
       last->keep_alive = owner;
       last->txn = &txn;

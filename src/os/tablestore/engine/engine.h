@@ -68,6 +68,14 @@ struct EngineOptions {
   uint64_t memtable_bytes = 128 << 20;     // of the table, per family
   uint64_t table_cache_bytes = 256 << 20;  // of table blocks
   std::string table_options;               // RocksDB option string, over ours
+  unsigned table_open_files = 1000;        // at most, or 20 where that is less
+  // Of rows: where a group of transactions erases ranges with fewer than this, they are erased one
+  // by one in the table. A deletion of a range costs every read until it is compacted.
+  uint64_t delete_range_threshold = 1 << 20;
+  // A file of the table that has so many erasures of rows among so many rows in a row is compacted
+  // soon: whoever reads a range passes them until then. 0: not for that.
+  uint64_t compact_on_deletion_window = 32768;
+  uint64_t compact_on_deletion_trigger = 16384;
   uint64_t prepare_bytes_per_second = 200 << 20;
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
@@ -108,6 +116,7 @@ struct EngineOptions {
 // Order: transactions with the same `sequencer` become durable in the order in which they were
 // submitted. Others may overtake one whose data is still in flight, but never a `barrier`:
 // everything submitted before a barrier precedes it, and everything submitted after it follows.
+// Nor do they overtake those of sequencers that they name in `follows`.
 class Txn {
  public:
   Txn();
@@ -133,6 +142,7 @@ class Txn {
   uint64_t lsn() const { return lsn_; }  // 0 until admitted to a group
 
   const void* sequencer = nullptr;
+  std::vector<const void*> follows;
   bool barrier = false;
 
   // In log order; must be short, must not throw. durable() in the commit lane's thread, or in one

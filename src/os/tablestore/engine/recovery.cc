@@ -463,9 +463,7 @@ Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
   engine_rows::write_with_copy(writer, engine_rows::applied(),
                                engine_rows::encode_applied(applied));
   rows->append(engine_rows::rows_with_copy, row);
-  uint64_t left_out = 0;
-  std::string rep = rows->take(&left_out);
-  parts_.counters.rows_left_out += left_out;
+  std::string rep = rows->take(parts_.counters);
   return parts_.table.write(&rep);
 }
 
@@ -501,7 +499,9 @@ Status Recovery::make_containers_again() {
 }
 
 Status Recovery::replay_rows() {
-  RowCombiner rows;
+  RowCombiner rows([this](const Row& range, CountedRows* erasures) {
+    return parts_.table.list_erasures(range, erasures);
+  });
   uint64_t bytes = 0, last_lsn = 0;
   for (const LogGroup& group : groups_) {
     if (group.header.transactions == 0 || group.header.last_lsn() <= applied_lsn_) continue;

@@ -63,6 +63,11 @@ EngineOptions StoreOptions::engine_options() const
   options.table_options = conf.get_val<std::string>("tablestore_table_options");
   options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
   options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
+  options.delete_range_threshold = conf.get_val<uint64_t>("rocksdb_delete_range_threshold");
+  options.compact_on_deletion_window =
+      conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_sliding_window");
+  options.compact_on_deletion_trigger = conf.get_val<bool>("rocksdb_cf_compact_on_deletion")
+      ? conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_trigger") : 0;
   options.accept_log_loss = conf.get_val<bool>("tablestore_accept_log_loss");
   return options;
 }

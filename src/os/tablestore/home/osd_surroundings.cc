@@ -6,6 +6,7 @@
 #include "common/config.h"
 #include "common/debug.h"
 #include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/home/descriptors.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -17,12 +18,19 @@ namespace tablestore {
 Result<std::shared_ptr<Disk>> OsdSurroundings::open_disk()
 {
   FileDiskOptions options;
+  options.parkable_open_max = open_files_limits(raise_descriptors()).containers;
   options.io_uring = cct->_conf.get_val<bool>("tablestore_io_uring");
   options.log = [this](const std::string& line) { dout(0) << line << dendl; };
   auto opened = open_file_disk(path, options);
   if (!opened.ok())
     return opened.status();
   return std::shared_ptr<Disk>(opened.take());
+}
+
+void OsdSurroundings::adjust(EngineOptions& options)
+{
+  options.threads = own_threads;
+  options.table_open_files = open_files_limits(raise_descriptors()).table;
 }
 
 }  // namespace tablestore

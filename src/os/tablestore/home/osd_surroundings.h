@@ -17,7 +17,7 @@ class OsdSurroundings : public Surroundings {
 
   Result<std::shared_ptr<Disk>> open_disk() override;
   Threads& threads() override { return *own_threads; }
-  void adjust(EngineOptions& options) override { options.threads = own_threads; }
+  void adjust(EngineOptions& options) override;
 
  private:
   CephContext* const cct;

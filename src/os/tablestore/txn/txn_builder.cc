@@ -70,7 +70,13 @@ TxnBuilder::TxnBuilder(const TxnParts& parts, TxnContext& txc)
 {
 }
 
-int TxnBuilder::add(Transaction& t, Transaction::iterator& i)
+bool TxnBuilder::is_of(Part part, const Operands& at, const Transaction::Op& op)
+{
+  return part == Part::all || op.op == Transaction::OP_NOP ||
+      at.i.colls[op.cid].is_meta() == (part == Part::meta);
+}
+
+int TxnBuilder::add(Transaction& t, Transaction::iterator& i, Part part)
 {
   Operands at{i, {}, {}};
   at.collections.resize(i.colls.size());
@@ -80,9 +86,12 @@ int TxnBuilder::add(Transaction& t, Transaction::iterator& i)
 
   for (int position = 0; i.have_op(); ++position) {
     const Transaction::Op& op = *i.decode_op();
-    int r;
+    int r = 0;
     try {
-      r = execute(at, op);
+      if (is_of(part, at, op))
+        r = execute(at, op);
+      else
+        skip_operands(i, op);
     } catch (const ceph::buffer::error& e) {
       derr << "an operation cannot be decoded: " << e.what() << dendl;
       r = -EINVAL;

@@ -19,14 +19,17 @@ namespace tablestore {
 /// objects in memory at once, so that the next read sees it, and at the end makes one row of each
 /// that changed.
 ///
-/// Lives on the stack of TxnQueue, under the unique locks of all collections named.
+/// Lives on the stack of TxnQueue, under the unique locks of all collections named; that of the
+/// meta collection may be taken only before its part.
 class TxnBuilder {
  public:
   TxnBuilder(const TxnParts& parts, TxnContext& txc);
 
-  /// Executes all operations of `t`, which `i` is at the beginning of. 0, or the error of one that
-  /// must not fail, which is in the log with a dump.
-  int add(ceph::os::Transaction& t, ceph::os::Transaction::iterator& i);
+  /// Which operations: those on the meta collection may come after all others (see TxnScan).
+  enum class Part { all, all_but_meta, meta };
+  /// Executes operations of `t`, which `i` is at the beginning of. 0, or the error of one that must
+  /// not fail, which is in the log with a dump.
+  int add(ceph::os::Transaction& t, ceph::os::Transaction::iterator& i, Part part = Part::all);
   /// The rows. After it the transaction can be submitted.
   void finish();
   /// For marks on what was changed, once the transaction has its number.
@@ -42,6 +45,7 @@ class TxnBuilder {
   };
 
   // ---- dispatch (txn_builder.cc)
+  static bool is_of(Part part, const Operands& at, const Transaction::Op& op);
   int execute(Operands& at, const Transaction::Op& op);
   int execute_on_object(Operands& at, const Transaction::Op& op, Collection& c,
                         const OnodeRef& o);
@@ -67,6 +71,8 @@ class TxnBuilder {
   void put_collection_row(const Collection& c);
 
   // ---- damaged objects (txn_builder_lost.cc)
+  /// What follows the operation in its transaction.
+  static void skip_operands(Transaction::iterator& i, const Transaction::Op& op);
   int execute_on_lost(Operands& at, const Transaction::Op& op, Collection& c, const OnodeRef& o);
   /// What a change did not find out or could not do: the object becomes a lost one. -EIO where no
   /// other OSD has it.

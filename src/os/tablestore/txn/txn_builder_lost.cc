@@ -34,8 +34,9 @@ bool has_replicas(const Collection& c, const ghobject_t& oid)
   return !c.cid.is_meta() && !is_osds_own(oid);
 }
 
-/// What follows the operation in its transaction.
-void skip_operands(Transaction::iterator& i, const Transaction::Op& op)
+}  // namespace
+
+void TxnBuilder::skip_operands(Transaction::iterator& i, const Transaction::Op& op)
 {
   bufferlist skipped;
   switch (op.op) {
@@ -63,8 +64,6 @@ void skip_operands(Transaction::iterator& i, const Transaction::Op& op)
     return;
   }
 }
-
-}  // namespace
 
 int TxnBuilder::execute_on_lost(Operands& at, const Transaction::Op& op, Collection& c,
                                 const OnodeRef& o)

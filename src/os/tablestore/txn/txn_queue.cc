@@ -3,6 +3,7 @@
 #include "os/tablestore/txn/txn_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/debug.h"
@@ -13,7 +14,6 @@
 #include "os/tablestore/object/erased_rows.h"
 #include "os/tablestore/object/onode_cache.h"
 #include "os/tablestore/object/reference_maps.h"
-#include "os/tablestore/txn/txn_builder.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -163,47 +163,85 @@ int TxnQueue::wait_for_space(TxnContext& txc, uint64_t bytes, ThreadPool::TPHand
   return 0;
 }
 
-std::vector<CollectionRef> TxnQueue::lock(Collection& c, const std::vector<coll_t>& cids,
-                                          std::optional<CollectionLocks>* locks)
+std::vector<CollectionRef> TxnQueue::lock(Collection* c, const std::vector<coll_t>& cids,
+                                          LocksOfTxn* locks)
 {
   std::vector<CollectionRef> found = parts.collections.find(cids);
   while (true) {
     std::vector<CollectionRef> wanted = found;
-    wanted.push_back(CollectionRef(&c));
-    locks->emplace(std::move(wanted));
+    if (c)
+      wanted.push_back(CollectionRef(c));
+    locks->emplace_back(std::move(wanted));
     // Somebody may have made or removed one of them before its lock was ours.
     found = parts.collections.find(cids);
-    const auto& have = (*locks)->collections();
+    const auto& have = locks->back().collections();
     if (std::all_of(found.begin(), found.end(), [&](const CollectionRef& f) {
           return std::find(have.begin(), have.end(), f) != have.end();
         }))
       return found;
-    locks->reset();
+    locks->pop_back();
   }
 }
 
 // ---- under the locks
 
+int TxnQueue::build(Collection& c, TxnBuilder& builder, std::vector<Transaction>& tls,
+                    TxnScan& scan, LocksOfTxn* locks,
+                    std::vector<CollectionRef>* found)
+{
+  using Part = TxnBuilder::Part;
+  if (!scan.meta_can_wait) {
+    *found = lock(&c, scan.cids, locks);
+    for (size_t n = 0; n < tls.size(); ++n) {
+      if (int r = builder.add(tls[n], scan.begins[n]); r < 0)
+        return r;
+    }
+    return 0;
+  }
+  // What has to be read, as a rule for objects of the others, is read before the lock is taken that
+  // transactions of all placement groups want.
+  std::vector<coll_t> others;
+  std::copy_if(scan.cids.begin(), scan.cids.end(), std::back_inserter(others),
+               [](const coll_t& cid) { return !cid.is_meta(); });
+  *found = lock(c.cid.is_meta() ? nullptr : &c, others, locks);
+  std::vector<Transaction::iterator> again;
+  for (size_t n = 0; n < tls.size(); ++n) {
+    again.push_back(without_names(scan.begins[n]));
+    if (int r = builder.add(tls[n], scan.begins[n], Part::all_but_meta); r < 0)
+      return r;
+  }
+  const std::vector<CollectionRef> meta =
+      lock(c.cid.is_meta() ? &c : nullptr, {coll_t::meta()}, locks);
+  found->insert(found->end(), meta.begin(), meta.end());
+  for (size_t n = 0; n < tls.size(); ++n) {
+    again[n].colls = std::move(scan.begins[n].colls);
+    again[n].objects = std::move(scan.begins[n].objects);
+    if (int r = builder.add(tls[n], again[n], Part::meta); r < 0)
+      return r;
+  }
+  return 0;
+}
+
 int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>& txc,
                                std::vector<Transaction>& tls, TxnScan& scan, bool* commits_here)
 {
-  std::optional<CollectionLocks> locks;
-  const std::vector<CollectionRef> found = lock(c, scan.cids, &locks);
+  LocksOfTxn locks;
+  std::vector<CollectionRef> found;
   TxnBuilder builder(parts, *txc);
-  for (size_t n = 0; n < tls.size(); ++n) {
-    if (int r = builder.add(tls[n], scan.begins[n]); r < 0) {
-      if (options.throw_on_failed_txc)
-        forget(*txc, found, scan);
-      return r;
-    }
+  if (int r = build(c, builder, tls, scan, &locks, &found); r < 0) {
+    if (options.throw_on_failed_txc)
+      forget(*txc, found, scan);
+    return r;
   }
   builder.finish();
   parts.engine.unreserve(std::exchange(txc->reserved_bytes, 0));
 
-  for (const auto& locked : locks->collections()) {
-    // What another sequencer did to these objects, and what this one does, must not change places.
-    if (!locked->last_change.applied() && locked->last_change.osr != txc->osr)
-      txc->barrier = true;
+  for (const CollectionLocks& some : locks) {
+    for (const auto& locked : some.collections()) {
+      // What another sequencer did to these objects, and what this one does, must not change places.
+      if (!locked->last_change.applied() && locked->last_change.osr != txc->osr)
+        txc->follows.push_back(locked->last_change.osr.get());
+    }
   }
   if (txc->barrier)
     parts.logger.inc(l_tablestore_txc_barriers);
@@ -215,8 +253,10 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
   txc->submitted_at = ceph::mono_clock::now();
   txc->seq = txc->osr->note_queued(parts.engine, std::move(txc->on_commit));
   const TxnMark mark{txc->osr, txc->seq};
-  for (const auto& locked : locks->collections())
-    locked->last_change = mark;
+  for (const CollectionLocks& some : locks) {
+    for (const auto& locked : some.collections())
+      locked->last_change = mark;
+  }
   builder.omap().mark_changed(mark);
   for (auto& [first, last] : txc->erased_unread)
     parts.erased.add(std::move(first), std::move(last), mark);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/container/static_vector.hpp>
+
 #include "common/WorkQueue.h"
 #include "common/ceph_mutex.h"
 #include "os/Transaction.h"
@@ -18,6 +20,7 @@
 #include "os/tablestore/txn/commit_callbacks.h"
 #include "os/tablestore/txn/txn_context.h"
 #include "os/tablestore/txn/txn_parts.h"
+#include "os/tablestore/txn/txn_builder.h"
 #include "os/tablestore/txn/txn_scan.h"
 
 namespace tablestore {
@@ -48,6 +51,8 @@ class TxnQueue {
 
  private:
   using Transaction = ceph::os::Transaction;
+  /// Those of most collections, then meta's.
+  using LocksOfTxn = boost::container::static_vector<CollectionLocks, 2>;
 
   void wait_for_throttle(const TxnContext& txc, ThreadPool::TPHandle* handle);
   int wait_for_space(TxnContext& txc, uint64_t bytes, ThreadPool::TPHandle* handle);
@@ -55,9 +60,14 @@ class TxnQueue {
   /// Engine::commit_here(), and then, whether he has to.
   int build_and_submit(Collection& c, const std::shared_ptr<TxnContext>& txc,
                        std::vector<Transaction>& tls, TxnScan& scan, bool* commits_here);
-  /// Locks the collections that exist or are new under these names, and `c`. Returns the former.
-  std::vector<CollectionRef> lock(Collection& c, const std::vector<coll_t>& cids,
-                                  std::optional<CollectionLocks>* locks);
+  /// Executes all operations, under the locks that it takes. `found`: the collections of these
+  /// names.
+  int build(Collection& c, TxnBuilder& builder, std::vector<Transaction>& tls, TxnScan& scan,
+            LocksOfTxn* locks, std::vector<CollectionRef>* found);
+  /// Locks the collections that exist or are new under these names, and `c`, where it is not null.
+  /// Returns the former.
+  std::vector<CollectionRef> lock(Collection* c, const std::vector<coll_t>& cids,
+                                  LocksOfTxn* locks);
   void forget(TxnContext& txc, const std::vector<CollectionRef>& found, const TxnScan& scan);
   void swallow(const std::shared_ptr<TxnContext>& txc);
   [[noreturn]] void fail(int r, const std::string& what);

@@ -48,7 +48,36 @@ void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
   }
 }
 
-/// A copy for who needs operations only.
+/// Of which kind an operation's collection is.
+struct Kinds {
+  bool meta = false;
+  bool others = false;
+  bool mixed = false;   ///< an object of the one kind in a collection of the other
+};
+
+void add_kind(const Transaction::Op& op, const Transaction::iterator& names, Kinds* kinds)
+{
+  if (op.op == Transaction::OP_NOP)
+    return;
+  const bool is_meta = names.colls[op.cid].is_meta();
+  (is_meta ? kinds->meta : kinds->others) = true;
+  const auto is_of_its_kind = [&](uint32_t index) {
+    return names.objects[index].hobj.is_meta() == is_meta;
+  };
+  switch (op.op) {
+  case Transaction::OP_CLONE:
+  case Transaction::OP_CLONERANGE2:
+  case Transaction::OP_COLL_MOVE_RENAME:
+  case Transaction::OP_TRY_RENAME:
+    kinds->mixed |= !is_of_its_kind(op.dest_oid);
+    [[fallthrough]];
+  default:
+    kinds->mixed |= names.objects.empty() || !is_of_its_kind(op.oid);
+  }
+}
+
+}  // namespace
+
 Transaction::iterator without_names(Transaction::iterator& i)
 {
   auto colls = std::exchange(i.colls, {});
@@ -59,11 +88,10 @@ Transaction::iterator without_names(Transaction::iterator& i)
   return copy;
 }
 
-}  // namespace
-
 TxnScan scan_transactions(std::vector<Transaction>& tls, uint64_t inline_bound_bytes)
 {
   TxnScan scan;
+  Kinds kinds;
   scan.begins.reserve(tls.size());
   for (Transaction& t : tls) {
     Transaction::iterator& begin = scan.begins.emplace_back(t.begin());
@@ -71,9 +99,13 @@ TxnScan scan_transactions(std::vector<Transaction>& tls, uint64_t inline_bound_b
     scan.ops += t.get_num_ops();
     scan.bytes += t.get_num_bytes();
     scan.cids.insert(scan.cids.end(), begin.colls.begin(), begin.colls.end());
-    while (i.have_op())
-      scan_op(*i.decode_op(), begin.objects, inline_bound_bytes, &scan);
+    while (i.have_op()) {
+      const Transaction::Op& op = *i.decode_op();
+      scan_op(op, begin.objects, inline_bound_bytes, &scan);
+      add_kind(op, begin, &kinds);
+    }
   }
+  scan.meta_can_wait = kinds.meta && kinds.others && !kinds.mixed && !scan.changes_collections;
   // get_num_bytes() leaves out the page-aligned part of data, or counts all of it.
   scan.bytes = std::max(scan.bytes, scan.written_bytes);
   std::sort(scan.cids.begin(), scan.cids.end());

@@ -17,11 +17,17 @@ struct TxnScan {
   uint64_t written_bytes = 0;     ///< of OP_WRITE
   uint64_t reservation = 0;       ///< upper bound of the container space that they take
   bool changes_collections = false;
+  /// They change objects of the meta collection and of others, and nothing but that: these have
+  /// nothing to do with each other, so that those of the meta collection can come last.
+  bool meta_can_wait = false;
   std::vector<coll_t> cids;       ///< sorted, each once
   /// Of each transaction, before its first operation. They hold the names of its objects, which are
   /// not cheap to copy: made once, here.
   std::vector<ceph::os::Transaction::iterator> begins;
 };
+
+/// A copy for who needs operations only.
+ceph::os::Transaction::iterator without_names(ceph::os::Transaction::iterator& i);
 
 /// `inline_bound_bytes`: how large inline data can be, which a change may have to move to a
 /// container.

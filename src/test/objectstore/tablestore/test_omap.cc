@@ -1,9 +1,12 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // Omap: many keys, ranges, iteration, what it follows and what it must not leave behind.
+#include <array>
 #include <cstdio>
 #include <functional>
 
+#include "os/tablestore/TableStore.h"
+#include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace tablestore_test;
@@ -362,6 +365,75 @@ TEST_F(StoreOmap, TrimmedLogOfAPg)
   EXPECT_EQ(expected, keys_of(oid));
   remount({&ch});
   EXPECT_EQ(expected, keys_of(oid));
+}
+
+/// What removals of omap are in the table.
+class StoreOmapRemovals : public StoreOmap {
+ protected:
+  static constexpr int threshold = 10;
+
+  void SetUp() override
+  {
+    if (!is_tablestore())
+      GTEST_SKIP() << "of TableStore alone";
+    set("rocksdb_delete_range_threshold", std::to_string(threshold));
+    StoreOmap::SetUp();
+  }
+  void TearDown() override
+  {
+    if (is_tablestore())
+      StoreOmap::TearDown();
+  }
+  void fill(const ghobject_t& o, int keys)
+  {
+    touch(ch, o);
+    set_keys(o, 0, keys);
+    ch->flush();
+  }
+  /// Ranges that were erased row by row, their rows, and deletions of ranges.
+  std::array<uint64_t, 3> counted()
+  {
+    ch->flush();
+    const auto& c = dynamic_cast<TableStore&>(*store).parts().engine.counters();
+    return {c.listed_ranges, c.listed_rows, c.range_deletions};
+  }
+  using Counted = std::array<uint64_t, 3>;
+};
+
+TEST_F(StoreOmapRemovals, FewKeysAreErasedOneByOne)
+{
+  fill(oid, threshold - 2);
+  bufferlist header = to_bl("header");
+  Transaction t;
+  t.omap_setheader(ch->cid, oid, header);
+  queue(ch, std::move(t));
+  ch->flush();
+  remove_range(key(1), key(3));
+  EXPECT_EQ((Counted{1, 2, 0}), counted());
+  remove(ch, oid);
+  EXPECT_EQ((Counted{2, 2 + threshold - 3, 0}), counted());
+}
+
+TEST_F(StoreOmapRemovals, ManyKeysAreErasedAsARange)
+{
+  fill(oid, threshold);
+  Transaction t;
+  t.omap_clear(ch->cid, oid);
+  queue(ch, std::move(t));
+  EXPECT_EQ((Counted{0, 0, 1}), counted());
+  EXPECT_TRUE(keys_of(oid).empty());
+}
+
+TEST_F(StoreOmapRemovals, OneOfAnObjectOfTheSameTransactionLeavesNothing)
+{
+  const ghobject_t temp = object("temp", 1, 0x55);
+  Transaction t;
+  std::map<std::string, bufferlist> keys{{"k", to_bl("v")}};
+  t.touch(ch->cid, temp);
+  t.omap_setkeys(ch->cid, temp, keys);
+  t.remove(ch->cid, temp);
+  queue(ch, std::move(t));
+  EXPECT_EQ((Counted{1, 0, 0}), counted());
 }
 
 /// An object that has left the cache is loaded from its row, and the row of one whose omap alone

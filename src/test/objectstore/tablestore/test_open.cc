@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/resource.h>
+
 #include "common/config.h"
 #include "common/perf_counters.h"
 #include "global/global_context.h"
@@ -27,6 +29,37 @@ int mount_only(const std::string& dir, int)
   return -r;
 }
 const ChildProgram mount_program{"mount", &mount_only};
+
+constexpr int many_containers = 66;
+
+/// A tool in a shell whose limits are low: status 0 where it finds all objects, and can write.
+int use_with_few_descriptors(const std::string& dir, int)
+{
+  const struct rlimit few = {64, 64};
+  if (::setrlimit(RLIMIT_NOFILE, &few) != 0)
+    return errno;
+  auto store = make_store(store_type(), dir);
+  if (int r = store->mount(); r < 0)
+    return -r;
+  int status = 0;
+  {
+    Handle ch = store->open_collection(pg(1));
+    for (int i = 0; i < many_containers; ++i) {
+      bufferlist found;
+      const auto oid = object("o" + std::to_string(i));
+      if (store->read(ch, oid, 0, 0, found) < 0 || !same(content(i, 4 * MiB), found))
+        status = EIO;
+      Transaction t;
+      bufferlist bl = content(i + 1, 4096);
+      t.write(ch->cid, oid, 0, bl.length(), bl);
+      tablestore_test::queue(*store, ch, std::move(t));
+    }
+    wait_durable(ch);
+  }
+  store->umount();
+  return status;
+}
+const ChildProgram few_descriptors_program{"few descriptors", &use_with_few_descriptors};
 
 void replace_file(const std::string& path, const std::string& text)
 {
@@ -64,6 +97,32 @@ class StoreOpen : public StoreFixture {
 
   Handle ch;
 };
+
+class StoreOpenOfSmallContainers : public StoreOpen {
+ protected:
+  void SetUp() override
+  {
+    if (!is_tablestore())
+      GTEST_SKIP() << "of TableStore alone";
+    set("tablestore_container_size", "4M");
+    StoreOpen::SetUp();
+  }
+};
+
+TEST_F(StoreOpenOfSmallContainers, FewerFilesMayBeOpenThanThereAre)
+{
+  ch = make_collection(pg(1));
+  for (int i = 0; i < many_containers; ++i)
+    write(ch, object("o" + std::to_string(i)), 0, content(i, 4 * MiB));
+  wait_durable(ch);
+  ch.reset();
+  umount();
+  EXPECT_EQ(0, Child("few descriptors", dir).wait());
+  reopen();
+  ch = store->open_collection(pg(1));
+  for (int i = 0; i < many_containers; ++i)
+    EXPECT_TRUE(same(content(i + 1, 4096), read(ch, object("o" + std::to_string(i)), 0, 4096)));
+}
 
 TEST_F(StoreOpen, SecondInstanceInThisProcessIsRefused)
 {

@@ -38,6 +38,9 @@ class FileWrapper : public File {
   Result<uint64_t> make_plain() override { return below_->make_plain(); }
   Result<Sharing> watch(bool look) override { return below_->watch(look); }
   bool needs_own_flush() const override { return below_->needs_own_flush(); }
+  void let_park() override { below_->let_park(); }
+  Status hold() override { return below_->hold(); }
+  void let_go() override { below_->let_go(); }
 
  private:
   const std::unique_ptr<File> below_;

@@ -73,6 +73,7 @@ class EngineFixture : public testing::Test {
   std::unique_ptr<Disk> open_disk() {
     FileDiskOptions o;
     o.lock_wait_ms = 500;
+    o.parkable_open_max = parkable_open_max;
     auto opened = open_file_disk(directory, o);
     EXPECT_TRUE(opened.ok()) << opened.status().what();
     return opened.take();
@@ -137,6 +138,7 @@ class EngineFixture : public testing::Test {
 
   std::string directory;
   EngineOptions options;
+  size_t parkable_open_max = 0;  // of the disk; before SetUp()
   std::unique_ptr<Disk> disk;
   std::unique_ptr<Engine> engine;
 };

@@ -737,6 +737,38 @@ TEST_F(EngineTest, ABarrierIsPassedByNothing) {
   }
 }
 
+TEST_F(EngineTest, WhatFollowsAnotherSequencerDoesNotPassIt) {
+  options.small_data_bytes = 0;
+  format();
+  open();
+  Notes notes;
+  int sequencers[3];
+  for (int round = 0; round < 20; ++round) {
+    auto large = std::make_shared<NotingTxn>(&notes, "large" + std::to_string(round));
+    large->sequencer = &sequencers[0];
+    write(*large, 1024, uint64_t(round));
+    auto follower = std::make_shared<NotingTxn>(&notes, "follower" + std::to_string(round));
+    follower->sequencer = &sequencers[1];
+    follower->follows = {&sequencers[0]};
+    auto next = std::make_shared<NotingTxn>(&notes, "next" + std::to_string(round));
+    next->sequencer = &sequencers[2];
+    next->follows = {&sequencers[1]};
+    engine->submit(large);
+    engine->submit(follower);
+    engine->submit(next);
+    engine->drain();
+  }
+  std::vector<std::string> durable;
+  for (const std::string& n : notes.all())
+    if (n.starts_with("durable")) durable.push_back(n.substr(8));
+  ASSERT_EQ(durable.size(), 60u);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(durable[size_t(round) * 3], "large" + std::to_string(round));
+    EXPECT_EQ(durable[size_t(round) * 3 + 1], "follower" + std::to_string(round));
+    EXPECT_EQ(durable[size_t(round) * 3 + 2], "next" + std::to_string(round));
+  }
+}
+
 // The lane has nothing to do but to discard a transaction, and just then one comes to commit:
 // nobody else will wake the lane for it.
 TEST_F(EngineTest, WhatComesBesideADiscardIsNotForgotten) {

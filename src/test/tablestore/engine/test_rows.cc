@@ -123,10 +123,16 @@ std::string scribed(std::string batch) {
   return scribe.text;
 }
 
+// No range can be listed.
+bool list_none(const Row&, CountedRows*) { return false; }
+
 std::string combined(uint32_t count, const std::string& rows, uint64_t* left_out) {
-  RowCombiner combiner;
+  RowCombiner combiner(list_none);
   combiner.append(count, rows);
-  return scribed(combiner.take(left_out));
+  Counters counters;
+  const std::string text = scribed(combiner.take(counters));
+  *left_out = counters.rows_left_out;
+  return text;
 }
 
 TEST(RowCombiner, OnlyTheLastRowOfAKeyIsLeft) {
@@ -169,6 +175,104 @@ TEST(RowCombiner, ARangeThatIsErasedStays) {
   EXPECT_EQ(left_out, 1u);
 }
 
+// Combines rows where the table has those of Family::omap with these keys.
+class ListedRanges : public testing::Test {
+ protected:
+  std::string combined(void (*write)(RowWriter&)) {
+    const std::string rows = written(write);
+    uint32_t count = 0;
+    Row row;
+    for (RowReader reader(rows); reader.next(&row);) ++count;
+    combiner.append(count, rows);
+    return scribed(combiner.take(counters));
+  }
+  bool list(const Row& range, CountedRows* erasures) {
+    ++lists;
+    if (too_many) return false;
+    for (const char* key : {"b", "d", "f"})
+      if (key >= range.key && key < range.value) {
+        RowWriter(erasures->rows).erase(range.family, key);
+        ++erasures->count;
+      }
+    return true;
+  }
+  bool too_many = false;
+  unsigned lists = 0;
+  Counters counters;
+  RowCombiner combiner{
+      [this](const Row& range, CountedRows* erasures) { return list(range, erasures); }};
+};
+
+TEST_F(ListedRanges, AreErasedRowByRow) {
+  EXPECT_EQ(combined([](RowWriter& w) {
+              w.put(Family::omap, "a", "1");
+              w.erase_range(Family::omap, "b", "f");
+            }),
+            "erase3[b,0:]erase3[d,0:]put3[a,1:1]");
+  EXPECT_EQ(counters.listed_ranges, 1u);
+  EXPECT_EQ(counters.listed_rows, 2u);
+  EXPECT_EQ(counters.range_deletions, 0u);
+  EXPECT_EQ(counters.rows_left_out, 0u);
+}
+
+TEST_F(ListedRanges, TakeTheRowsThatTheBatchHasOfThemBefore) {
+  EXPECT_EQ(combined([](RowWriter& w) {
+              w.put(Family::omap, "c", "not in the table");
+              w.put(Family::omap, "d", "in the table");
+              w.put(Family::object, "c", "of another family");
+              w.put(Family::omap, "f", "behind the range");
+              w.erase_range(Family::omap, "b", "f");
+            }),
+            "erase3[b,0:]put1[c,17:of anoth]erase3[c,0:]erase3[d,0:]put3[f,16:behind t]");
+  EXPECT_EQ(counters.listed_rows, 1u);
+}
+
+TEST_F(ListedRanges, LeaveTheRowsThatTheBatchHasOfThemLater) {
+  EXPECT_EQ(combined([](RowWriter& w) {
+              w.put(Family::omap, "c", "1");
+              w.erase_range(Family::omap, "a", "z");
+              w.put(Family::omap, "c", "2");
+              w.put(Family::omap, "d", "3");
+            }),
+            "erase3[b,0:]erase3[f,0:]put3[c,1:2]put3[d,1:3]");
+  EXPECT_EQ(counters.rows_left_out, 1u);
+}
+
+TEST_F(ListedRanges, AreNotListedWhereALaterOneHasAllOfThem) {
+  EXPECT_EQ(combined([](RowWriter& w) {
+              w.erase_range(Family::omap, "b", "e");
+              w.put(Family::omap, "b", "1");
+              w.erase_range(Family::omap, "a", "z");
+            }),
+            "erase3[d,0:]erase3[f,0:]erase3[b,0:]");
+  EXPECT_EQ(lists, 1u);
+  EXPECT_EQ(counters.rows_left_out, 1u);
+}
+
+TEST_F(ListedRanges, StayOneWhereTheyCannotBeListed) {
+  too_many = true;
+  EXPECT_EQ(combined([](RowWriter& w) {
+              w.put(Family::omap, "c", "1");
+              w.erase_range(Family::omap, "b", "f");
+              w.put(Family::omap, "d", "2");
+            }),
+            "put3[c,1:1]range3[b,1:f]put3[d,1:2]");
+  EXPECT_EQ(counters.range_deletions, 1u);
+  EXPECT_EQ(counters.listed_ranges, 0u);
+}
+
+TEST_F(ListedRanges, AreNoneOfRowsThatAreMerged) {
+  EXPECT_EQ(combined([](RowWriter& w) { w.erase_range(Family::super, "b", "f"); }),
+            "range0[b,1:f]");
+  EXPECT_EQ(lists, 0u);
+  EXPECT_EQ(counters.range_deletions, 0u);
+}
+
+TEST_F(ListedRanges, OfOneBatchAreNothingToTheNext) {
+  combined([](RowWriter& w) { w.erase_range(Family::omap, "a", "z"); });
+  EXPECT_EQ(combined([](RowWriter& w) { w.put(Family::omap, "b", "1"); }), "put3[b,1:1]");
+}
+
 std::string counters(std::initializer_list<int64_t> values) {
   std::string s;
   for (int64_t v : values) s.append(reinterpret_cast<const char*>(&v), sizeof(v));
@@ -196,14 +300,14 @@ TEST(RowCombiner, OperandsAreAddedUp) {
   std::string rows;
   RowWriter w(rows);
   for (int64_t i = 1; i <= 4; ++i) w.merge(Family::super, "k", counter(i));
-  RowCombiner combiner;
+  RowCombiner combiner(list_none);
   combiner.append(4, rows);
-  uint64_t left_out = 0;
-  const std::string batch = combiner.take(&left_out);
+  Counters counted;
+  const std::string batch = combiner.take(counted);
   std::string expected;
   RowWriter(expected).merge(Family::super, "k", counter(10));
   EXPECT_EQ(batch.substr(12), expected);
-  EXPECT_EQ(left_out, 3u);
+  EXPECT_EQ(counted.rows_left_out, 3u);
 }
 
 TEST(RowCombiner, OperandsAreNotAddedAcrossWhatErasesThem) {
@@ -215,15 +319,16 @@ TEST(RowCombiner, OperandsAreNotAddedAcrossWhatErasesThem) {
   w.merge(Family::super, "a", counter(2));
   w.put(Family::super, "b", counter(5));
   w.merge(Family::super, "b", counter(3));
-  RowCombiner combiner;
+  RowCombiner combiner(list_none);
   combiner.append(6, rows);
-  uint64_t left_out = 0;
-  rocksdb::WriteBatch batch(combiner.take(&left_out));
+  Counters counted;
+  rocksdb::WriteBatch batch(combiner.take(counted));
   EXPECT_EQ(batch.Count(), 5);
-  EXPECT_EQ(left_out, 1u);  // b's first operand: the put replaces it
+  EXPECT_EQ(counted.rows_left_out, 1u);  // b's first operand: the put replaces it
 }
 
-// What a table holds after random rows is what it holds after the same rows, combined.
+// What a table holds after random rows is what it holds after the same rows, combined. Of ranges
+// those with few rows are listed.
 TEST(RowCombiner, ATableCannotTellTheDifference) {
   const TestDirectory directory;
   rocksdb::Options options;
@@ -256,8 +361,23 @@ TEST(RowCombiner, ATableCannotTellTheDifference) {
     database->db.reset(db);
   }
   std::mt19937_64 random(20261122);
-  uint64_t all_left_out = 0;
-  RowCombiner combiner;
+  Counters counted;
+  RowCombiner combiner([&](const Row& range, CountedRows* erasures) {
+    const size_t before = erasures->rows.size();
+    const uint32_t max = erasures->count + 2;
+    std::unique_ptr<rocksdb::Iterator> i(
+        combined.db->NewIterator({}, combined.families[size_t(range.family)]));
+    for (i->Seek(range.key); i->Valid() && i->key().compare(range.value) < 0; i->Next()) {
+      if (erasures->count == max) {
+        erasures->count -= 2;
+        erasures->rows.resize(before);
+        return false;
+      }
+      RowWriter(erasures->rows).erase(range.family, i->key().ToStringView());
+      ++erasures->count;
+    }
+    return true;
+  });
   for (int round = 0; round < 2000; ++round) {
     RowBatch batch;
     std::deque<std::string> transactions;
@@ -279,17 +399,19 @@ TEST(RowCombiner, ATableCannotTellTheDifference) {
       batch.append(count, rows);
       combiner.append(count, rows);
     }
-    uint64_t left_out = 0;
-    rocksdb::WriteBatch all(batch.take()), fewer(combiner.take(&left_out));
-    EXPECT_EQ(all.Count(), fewer.Count() + left_out);
-    all_left_out += left_out;
+    const uint64_t accounted = counted.rows_left_out + counted.listed_ranges - counted.listed_rows;
+    rocksdb::WriteBatch all(batch.take()), fewer(combiner.take(counted));
+    EXPECT_EQ(all.Count(), fewer.Count() + counted.rows_left_out + counted.listed_ranges -
+                               counted.listed_rows - accounted);
     rocksdb::WriteOptions no_log;
     no_log.disableWAL = true;
     ASSERT_TRUE(plain.db->Write(no_log, &all).ok());
     ASSERT_TRUE(combined.db->Write(no_log, &fewer).ok());
     ASSERT_EQ(plain.content(), combined.content()) << "round " << round;
   }
-  EXPECT_GT(all_left_out, 2000u);
+  EXPECT_GT(counted.rows_left_out, 2000u);
+  EXPECT_GT(counted.listed_rows, 200u);
+  EXPECT_GT(counted.range_deletions, 100u);
 }
 
 TEST(CounterMerge, DamagedCountersWrapAround) {

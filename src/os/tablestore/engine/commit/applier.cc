@@ -105,7 +105,7 @@ bool Applier::step() {
   threads_.hand_over();
   if (items.empty()) return false;
   const auto start = std::chrono::steady_clock::now();
-  uint64_t bytes = 0, last_lsn = 0, left_out = 0;
+  uint64_t bytes = 0, last_lsn = 0;
   std::string applied;
   for (const Item& item : items) {
     bytes += item.bytes;
@@ -122,9 +122,8 @@ bool Applier::step() {
                                  engine_rows::encode_applied(last_lsn));
     combiner_.append(engine_rows::rows_with_copy, applied);
   }
-  write(combiner_.take(&left_out));
+  write(combiner_.take(counters_));
   ++counters_.applied_batches;
-  counters_.rows_left_out += left_out;
   counters_.apply_ns += uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   {

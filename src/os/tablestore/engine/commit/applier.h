@@ -20,14 +20,21 @@ namespace tablestore {
 
 // Threads: whoever has taken the commit lane queues groups, and a checkpoint its rows; the work
 // "apply" writes what is queued. `mutex_` guards the queue. The work waits for nothing but space on
-// the file system, so whoever has the lane may wait for it.
+// the file system, and for what it reads of the table where a range is erased, so whoever has the
+// lane may wait for it.
 //
 // No commit waits for the rows to be applied. So the work lingers for about a millisecond, until
 // some groups are worth a batch of the table, but not where somebody waits for applied().
 class Applier {
  public:
   Applier(Threads& threads, Table& table, Counters& counters, const Reporter& reporter)
-      : threads_(threads), table_(table), counters_(counters), reporter_(reporter) {}
+      : threads_(threads),
+        table_(table),
+        counters_(counters),
+        reporter_(reporter),
+        combiner_([&table](const Row& range, CountedRows* erasures) {
+          return table.list_erasures(range, erasures);
+        }) {}
   ~Applier() { stop(); }
 
   void start();

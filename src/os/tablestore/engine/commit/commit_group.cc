@@ -29,7 +29,14 @@ uint64_t CommitLane::group_bytes(uint64_t payload_bytes) {
 
 // `overtaken`: sequencers of transactions that were left in the queue so far.
 bool CommitLane::admissible(const Txn& txn, std::vector<const void*>* overtaken) const {
-  if (std::ranges::find(*overtaken, txn.sequencer) != overtaken->end()) return false;
+  const auto is_overtaken = [&](const void* sequencer) {
+    return std::ranges::find(*overtaken, sequencer) != overtaken->end();
+  };
+  if (is_overtaken(txn.sequencer)) return false;
+  if (std::ranges::any_of(txn.follows, is_overtaken)) {
+    overtaken->push_back(txn.sequencer);
+    return false;
+  }
   if (txn.barrier || txn.data_bytes_ <= limits_.small_data_bytes || txn.writes_in_flight_ == 0)
     return true;
   overtaken->push_back(txn.sequencer);

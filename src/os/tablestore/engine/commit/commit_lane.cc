@@ -118,6 +118,7 @@ void CommitLane::data_written(WriteOp& op, int error) {
   lane.parts_.threads.hand_over();
   lane.parts_.in_flight.remove(w.run);
   w.keep_alive.reset();
+  w.held.let_go();
   --lane.writes_in_flight_;
   --w.txn->writes_in_flight_;  // last: whoever waits for it may free the transaction
 }

@@ -17,6 +17,7 @@ struct Txn::DataWrite {
   bool first_touch = false;  // of blocks that were not written extents: needs a flush of this very
                              // file
   WriteOp op;
+  HeldFile held;             // its file, until it is written
   std::shared_ptr<const std::any> keep_alive;
   Txn* txn = nullptr;
   CommitLane* lane = nullptr;

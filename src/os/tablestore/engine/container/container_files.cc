@@ -92,6 +92,7 @@ Result<std::unique_ptr<File>> ContainerFiles::open_watched(const std::string& pa
   auto file = mode == OpenMode::create_new ? open() : read_repeatedly(open);
   if (!file.ok()) return file;
   if (auto seen = (*file)->watch(false); !seen.ok()) return seen.status();
+  (*file)->let_park();
   return file;
 }
 

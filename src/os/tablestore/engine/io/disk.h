@@ -22,6 +22,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/tablestore/engine/status.h"
@@ -90,9 +91,38 @@ class File {
   // Completed writes to this file survive only after a flush of this very file, and that flush may
   // cover no other file. To be asked after the writes and before the flush.
   virtual bool needs_own_flush() const { return false; }
+
+  // From now on the file may be closed while nobody uses it, and is opened when somebody does. Its
+  // lock is given up meanwhile. Before other threads know the file.
+  virtual void let_park() {}
+  // Keeps it open until let_go(), for writes of a queue; see HeldFile. EMFILE, ENFILE, ENOMEM: it
+  // is not open, and may be later. Any other error: the disk fails.
+  virtual Status hold() { return {}; }
+  virtual void let_go() {}
 };
 
-// An asynchronous write. The owner keeps it, its memory and the file alive until `done`.
+// A file that stays open for as long as this lives.
+class HeldFile {
+ public:
+  HeldFile() = default;
+  // Of a hold() that has succeeded.
+  explicit HeldFile(File& file) : file_(&file) {}
+  HeldFile(HeldFile&& other) noexcept : file_(std::exchange(other.file_, nullptr)) {}
+  HeldFile& operator=(HeldFile&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~HeldFile() { let_go(); }
+  void let_go() {
+    if (File* file = std::exchange(file_, nullptr)) file->let_go();
+  }
+
+ private:
+  File* file_ = nullptr;
+};
+
+// An asynchronous write. The owner keeps it, its memory and the file alive, and where that can be
+// parked, held, until `done`.
 struct WriteOp {
   File* file = nullptr;
   uint64_t offset = 0;

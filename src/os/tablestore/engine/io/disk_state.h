@@ -5,6 +5,7 @@
 #include <string>
 
 #include "os/tablestore/engine/io/dirty_files.h"
+#include "os/tablestore/engine/io/open_files.h"
 
 namespace tablestore {
 
@@ -24,6 +25,7 @@ struct DiskState {
   // The first one, for ever: what a failed flush has lost no later one brings back.
   std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place
+  OpenFiles open_files;  // those that can be parked
 };
 
 }  // namespace tablestore

@@ -106,9 +106,7 @@ class FileDisk : public Disk {
         options_(std::move(options)) {}
 
   const std::string& name() const override { return state_->directory; }
-  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    return PosixFile::open(state_, dir_.fd(), path, mode, options_.lock_wait_ms);
-  }
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
   Result<bool> exists(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& dir) override;
   Status make_dir(const std::string& dir) override;
@@ -138,6 +136,14 @@ class FileDisk : public Disk {
   const DirectoryHandle dir_;
   const FileDiskOptions options_;
 };
+
+Result<std::unique_ptr<File>> FileDisk::open(const std::string& path, OpenMode mode) {
+  for (;;) {
+    auto file = PosixFile::open(state_, dir_.fd(), path, mode, options_.lock_wait_ms);
+    const int code = file.ok() ? 0 : file.status().code();
+    if ((code != EMFILE && code != ENFILE) || !state_->open_files.park_one()) return file;
+  }
+}
 
 Result<bool> FileDisk::exists(const std::string& path) {
   struct stat st;
@@ -264,6 +270,7 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
   state->direct = options.direct && !facts.options.contains("data=journal") &&
                   direct_works(dir.fd(), in_place_type);
   state->in_place = state->direct && in_place_type;
+  state->open_files.set_max(options.parkable_open_max);
   const bool wanted_direct = options.direct;
   auto disk = std::make_unique<FileDisk>(state, std::move(facts), absolute.get(), dir.release(),
                                          std::move(options));

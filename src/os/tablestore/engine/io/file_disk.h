@@ -1,6 +1,7 @@
 // A Disk that is a directory of a real file system.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@ struct FileDiskOptions {
   unsigned fallback_threads = 16;  // per queue, without it
   bool direct = true;              // false: through the page cache
   unsigned lock_wait_ms = 5000;    // for a file that somebody else has locked
+  size_t parkable_open_max = 0;    // of files with File::let_park(): how many are open at once,
+                                   // where no more are in use; 0: all
   // One line for each way in which this disk does less than it could, and why.
   std::function<void(const std::string&)> log;
 };

@@ -17,7 +17,7 @@ class FileLease {
   void give_back();
 
  private:
-  const int fd_;
+  int fd_;
   bool held_ = false;
 };
 

@@ -29,6 +29,7 @@ namespace tablestore {
 namespace {
 
 constexpr size_t zeros_bytes = 1 << 20;
+constexpr auto retry_interval = std::chrono::milliseconds(10);
 
 bool whole_blocks(uint64_t offset, uint64_t length) {
   return offset % block_bytes == 0 && length % block_bytes == 0;
@@ -74,8 +75,9 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
     const char* doing = mode == OpenMode::create_new ? "cannot create" : "cannot open";
     return Status::from_errno(errno, disk->directory + "/" + path + ": " + doing);
   }
-  std::unique_ptr<PosixFile> file(new PosixFile(std::move(disk), path, fd));
-  if (Status s = file->check_device(dir_fd); !s.ok()) return s;
+  std::unique_ptr<PosixFile> file(
+      new PosixFile(std::move(disk), dir_fd, path, fd, lock_wait_ms));
+  if (Status s = file->check_device(); !s.ok()) return s;
   if (Status s = file->check_direct(); !s.ok()) return s;
   if (mode != OpenMode::read_only) {
     if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
@@ -85,18 +87,124 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
 }
 
 PosixFile::~PosixFile() {
+  if (can_park_) disk_->open_files.remove(*this);
+  if (fd_ >= 0) close();
+}
+
+void PosixFile::close() {
   if (!disk_->in_place) disk_->dirty.forget(fd_);
   // The kernel may hold the description for a moment after a request was reported complete. Nothing
   // is in flight now, so that the next who opens the file need not wait for that.
   lease_.give_back();
   ::flock(fd_, LOCK_UN);
   ::close(fd_);
+  fd_ = -1;
 }
 
+// --- parking
+
+// A function that needs the descriptor.
+class PosixFile::Use {
+ public:
+  explicit Use(PosixFile& file) : file_(file), status_(file.begin_use()) {}
+  ~Use() {
+    if (status_.ok()) file_.end_use();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  PosixFile& file_;
+  const Status status_;
+};
+
+void PosixFile::let_park() {
+  struct stat st;
+  if (::fstat(fd_, &st) != 0) return;
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
+  can_park_ = true;
+  disk_->open_files.add(*this);
+}
+
+Status PosixFile::begin_use() {
+  if (!can_park_) return {};
+  if (!was_used.load(std::memory_order_relaxed)) was_used.store(true, std::memory_order_relaxed);
+  if (!(uses_.fetch_add(1, std::memory_order_acq_rel) & parked)) return {};
+  const Status s = disk_->open_files.open_again(*this);
+  if (s.ok()) return s;
+  end_use();
+  return is_lack(s.code()) ? s : Status(EIO, s.what());
+}
+
+// Not for whoever would keep it open by that alone.
+bool PosixFile::begin_use_if_open() const {
+  if (!can_park_) return true;
+  uint32_t uses = uses_.load(std::memory_order_relaxed);
+  while (!(uses & parked))
+    if (uses_.compare_exchange_weak(uses, uses + 1, std::memory_order_acq_rel)) return true;
+  return false;
+}
+
+void PosixFile::end_use() const {
+  if (can_park_) uses_.fetch_sub(1, std::memory_order_release);
+}
+
+Status PosixFile::hold() { return begin_use(); }
+
+void PosixFile::let_go() {
+  unflushed_ = true;
+  end_use();
+}
+
+bool PosixFile::park() {
+  if (disk_->flush_error) return false;
+  uint32_t none = 0;
+  if (!uses_.compare_exchange_strong(none, parked, std::memory_order_acq_rel)) return false;
+  if (disk_->in_place && unflushed_.exchange(false)) {
+    if (const int error = flush_file(fd_)) {
+      disk_->flush_error = error;  // the next flush of any file tells
+      uses_.fetch_and(~parked, std::memory_order_release);
+      return false;
+    }
+  }
+  close();
+  looked_ = false;
+  return true;
+}
+
+Status PosixFile::open_again() {
+  const int flags = open_flags(OpenMode::read_write) | (disk_->direct ? O_DIRECT : 0);
+  fd_ = uninterrupted([&] { return ::openat(dir_fd_, path_.c_str(), flags); });
+  if (fd_ < 0) return failed(errno, "cannot open again");
+  lease_ = FileLease(fd_);
+  Status s = check_same();
+  if (s.ok()) s = lock(lock_wait_ms_);
+  if (s.ok()) {
+    const auto seen = watch_open(false);
+    if (!seen.ok()) s = seen.status();
+  }
+  if (s.ok())
+    uses_.fetch_and(~parked, std::memory_order_release);
+  else
+    close();
+  return s;
+}
+
+Status PosixFile::check_same() const {
+  struct stat st;
+  if (::fstat(fd_, &st) != 0) return failed(errno, "cannot be examined");
+  if (st.st_dev == device_ && st.st_ino == inode_) return {};
+  return Status(EIO, name() + ": another file has taken the place of this one of a store in use");
+}
+
+// --- as the file that it is
+
 // A flush of one file covers the others only where all are on one device.
-Status PosixFile::check_device(int dir_fd) {
+Status PosixFile::check_device() {
   struct stat directory, file;
-  if (::fstat(dir_fd, &directory) != 0 || ::fstat(fd_, &file) != 0) {
+  if (::fstat(dir_fd_, &directory) != 0 || ::fstat(fd_, &file) != 0) {
     return failed(errno, "cannot be examined");
   }
   if (!S_ISREG(file.st_mode)) return Status(EINVAL, name() + ": not a regular file");
@@ -130,13 +238,17 @@ Status PosixFile::lock(unsigned wait_ms) {
 
 uint64_t PosixFile::size_bytes() const {
   struct stat st;
-  const int result = ::fstat(fd_, &st);
-  require(result == 0, "an open file has a size");
+  const bool is_open = begin_use_if_open();
+  const int result = is_open ? ::fstat(fd_, &st) : ::fstatat(dir_fd_, path_.c_str(), &st, 0);
+  if (is_open) end_use();
+  require(result == 0, "a file has a size");
   return static_cast<uint64_t>(st.st_size);
 }
 
 Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   require(whole_blocks(offset, out.size()) && aligned(out.data()), in_blocks);
+  const Use use(*this);
+  if (!use.status().ok()) return use.status();
   size_t done = 0;
   while (done < out.size()) {
     const ssize_t n = uninterrupted([&] {
@@ -165,6 +277,8 @@ Status PosixFile::write(uint64_t offset, std::span<const std::byte> data) {
 
 int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
   require(whole_blocks(offset, iov_bytes(iov)), in_blocks);
+  const Use use(*this);
+  if (!use.status().ok()) return use.status().code();
   int error = 0;
   for (iov_advance(&iov, 0); !iov.empty() && !error;) {
     require(aligned(iov.front().iov_base) || offset % block_bytes != 0, "memory is aligned");
@@ -178,11 +292,24 @@ int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
     }
   }
   if (!disk_->in_place) disk_->dirty.add(fd_);
+  unflushed_ = true;
   return error;
 }
 
 Status PosixFile::flush() {
   if (const int before = disk_->flush_error) return failed(before, "flush, after one that failed");
+  // Also of a file that is parked: a flush of one file covers others. It waits for a descriptor,
+  // since an error here would end the store.
+  Status opened = begin_use();
+  for (; is_lack(opened.code()); opened = begin_use()) std::this_thread::sleep_for(retry_interval);
+  if (!opened.ok()) return opened;
+  const Status flushed = flush_open();
+  end_use();
+  return flushed;
+}
+
+Status PosixFile::flush_open() {
+  unflushed_ = false;
   const int error = disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
   if (!error) return Status();
   disk_->flush_error = error;
@@ -192,6 +319,9 @@ Status PosixFile::flush() {
 Status PosixFile::allocate(uint64_t offset, uint64_t length) {
   require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
+  const Use use(*this);
+  if (!use.status().ok()) return use.status();
+  unflushed_ = true;
   const int result = uninterrupted([&] {
     return ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(length));
   });
@@ -201,6 +331,9 @@ Status PosixFile::allocate(uint64_t offset, uint64_t length) {
 Status PosixFile::write_zeroes(uint64_t offset, uint64_t length) {
   require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
+  const Use use(*this);
+  if (!use.status().ok()) return use.status();
+  unflushed_ = true;
   if (!disk_->write_zeroes_unsupported.load(std::memory_order_relaxed)) {
     const int result = uninterrupted([&] {
       return ::fallocate(fd_, FALLOC_FL_WRITE_ZEROES, static_cast<off_t>(offset),
@@ -230,6 +363,9 @@ Status PosixFile::write_zero_bytes(uint64_t offset, uint64_t length) {
 Status PosixFile::punch(uint64_t offset, uint64_t length) {
   require(whole_blocks(offset, length), in_blocks);
   if (length == 0) return Status();
+  const Use use(*this);
+  if (!use.status().ok()) return use.status();
+  unflushed_ = true;
   const int result = uninterrupted([&] {
     return ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                        static_cast<off_t>(length));
@@ -241,6 +377,8 @@ Result<std::vector<ByteRange>> PosixFile::unwritten() {
   const uint64_t size = size_bytes();
   if (size == 0) return std::vector<ByteRange>{};
   if (!disk_->in_place) return std::vector<ByteRange>{{0, size}};
+  const Use use(*this);
+  if (!use.status().ok()) return use.status();
   std::vector<ByteRange> ranges;
   if (int error = find_unwritten(fd_, size, &ranges)) return failed(error, "list extents");
   return ranges;
@@ -282,6 +420,15 @@ Status PosixFile::rewrite(const ByteRange& range) {
 // It is cleared when nobody else has the file open, and nobody can have it before the next call.
 Result<Sharing> PosixFile::watch(bool look) {
   if (!disk_->in_place) return Sharing::none;
+  // Nothing was written to a file that is parked; it is looked at when it is opened again.
+  if (!begin_use_if_open()) return own_flush_ ? Sharing::shared : Sharing::none;
+  auto seen = watch_open(look);
+  end_use();
+  return seen;
+}
+
+Result<Sharing> PosixFile::watch_open(bool look) {
+  if (!disk_->in_place) return Sharing::none;
   if (lease_.held()) {
     if (lease_.is_wanted()) {
       own_flush_ = true;
@@ -310,7 +457,7 @@ Result<Sharing> PosixFile::look_at_extents() {
   if (extents.shared) {
     if (own_flush_.exchange(true)) return Sharing::shared;
     // Found by looking: what has moved since the copy was made is made durable now.
-    if (Status s = flush(); !s.ok()) return s;
+    if (Status s = flush_open(); !s.ok()) return s;
     return Sharing::shared;
   }
   if (own_flush_ || !looked_) {
@@ -323,7 +470,7 @@ Result<Sharing> PosixFile::look_at_extents() {
   }
   looked_ = true;
   if (!own_flush_) return Sharing::none;
-  if (Status s = flush(); !s.ok()) return s;
+  if (Status s = flush_open(); !s.ok()) return s;
   own_flush_ = false;
   return Sharing::none;
 }

@@ -1,6 +1,7 @@
 // A file of a FileDisk.
 #pragma once
 
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <atomic>
@@ -12,16 +13,23 @@
 #include "os/tablestore/engine/io/disk.h"
 #include "os/tablestore/engine/io/disk_state.h"
 #include "os/tablestore/engine/io/file_lease.h"
+#include "os/tablestore/engine/io/open_files.h"
 
 namespace tablestore {
 
-// Owns the descriptor, and with it the lock and the lease. What changes after opening is one flag,
-// and what the one thread in watch() keeps for itself.
+// Owns the descriptor, and with it the lock and the lease. What changes after opening are flags,
+// what the one thread in watch() keeps for itself, and, where the file can be parked, the
+// descriptor: never while `uses_` counts somebody. Whoever parks or opens it has all that the
+// thread in watch() has otherwise, which is not there then.
+//
+// Before it is parked it is flushed where it was written: whoever moves its blocks meanwhile moves
+// nothing that a later flush of another file would have to cover. When it is opened again its
+// blocks are looked at as they are the first time.
 //
 // The lock is flock()'s, which belongs to the open file description: io_uring requests and writing
 // threads keep that alive, so the lock outlives even a killed process until its last write has
 // landed.
-class PosixFile : public File {
+class PosixFile : public File, private OpenFiles::Parkable {
  public:
   // `path` relative to `dir_fd`, the disk's directory. Waits up to `lock_wait_ms` for the lock.
   static Result<std::unique_ptr<File>> open(std::shared_ptr<DiskState> disk, int dir_fd,
@@ -43,18 +51,43 @@ class PosixFile : public File {
   Result<uint64_t> make_plain() override;
   Result<Sharing> watch(bool look) override;
   bool needs_own_flush() const override { return own_flush_ || disk_->each_needs_own_flush; }
+  void let_park() override;
+  Status hold() override;
+  void let_go() override;
 
-  // For write queues, which report an errno and no line.
+  // For write queues, which report an errno and no line. Who calls them holds the file.
   int fd() const { return fd_; }
   // Writes all of `iov`. 0 or an errno.
   int write_all(uint64_t offset, std::vector<iovec> iov);
 
  private:
-  PosixFile(std::shared_ptr<DiskState> disk, std::string path, int fd)
-      : disk_(std::move(disk)), path_(std::move(path)), fd_(fd), lease_(fd) {}
+  PosixFile(std::shared_ptr<DiskState> disk, int dir_fd, std::string path, int fd,
+            unsigned lock_wait_ms)
+      : disk_(std::move(disk)),
+        dir_fd_(dir_fd),
+        path_(std::move(path)),
+        lock_wait_ms_(lock_wait_ms),
+        fd_(fd),
+        lease_(fd) {}
+
+  class Use;
+  // Opens the file where it is parked.
+  Status begin_use();
+  bool begin_use_if_open() const;
+  void end_use() const;
+  // OpenFiles::Parkable
+  bool park() override;
+  bool is_parked() const override { return uses_.load(std::memory_order_acquire) & parked; }
+  Status open_again() override;
+  Status check_same() const;
+  Status flush_open();  // the same, of who knows that it is open
+
+  void close();
   Status lock(unsigned wait_ms);
   Status check_direct();
-  Status check_device(int dir_fd);
+  Status check_device();
+  // Of watch(), for who has its thread's part.
+  Result<Sharing> watch_open(bool look);
   Status write_zero_bytes(uint64_t offset, uint64_t length);
   Status rewrite(const ByteRange& range);
   // Of watch(): what the extents say, where nobody else has the file open.
@@ -68,10 +101,19 @@ class PosixFile : public File {
   Status failed(int error, const char* doing, uint64_t offset, uint64_t length) const;
   Status failed_read(int error, uint64_t offset, uint64_t length) const;
 
+  static constexpr uint32_t parked = 1u << 31;
+
   const std::shared_ptr<DiskState> disk_;
+  const int dir_fd_;  // the disk's, which outlives a file that can be parked
   const std::string path_;
-  const int fd_;
+  const unsigned lock_wait_ms_;
+  bool can_park_ = false;
+  dev_t device_ = 0;   // where it can be parked
+  ino_t inode_ = 0;
+  mutable std::atomic<uint32_t> uses_{0};  // that go on, and the flag `parked`
+  int fd_;
   std::atomic<bool> own_flush_{false};
+  std::atomic<bool> unflushed_{false};  // was written since the last flush of this very file
   // Of the thread in watch():
   FileLease lease_;
   bool looked_ = false;  // at the extents, and nothing was shared

@@ -31,26 +31,69 @@ RowCombiner::Item** RowCombiner::find(const Row& row) {
 // From the end: a row is left out where its key was written later, whatever came in between. Only
 // operands of a merge need more care: they are added to later ones, but not across an erasure of
 // a range.
-void RowCombiner::combine() {
+void RowCombiner::combine(Counters& counters) {
   places_.assign(std::bit_ceil(2 * items_.size() + 1), nullptr);
-  const Item* last_range = nullptr;  // the first in the batch's order of those seen
+  const Item* last_range = nullptr;  // the first in the batch's order of those seen that stay
   for (auto item = items_.rbegin(); item != items_.rend(); ++item) {
     if (item->row.kind == Row::Kind::erase_range) {
-      last_range = &*item;
+      item->kept = !list(item->row, counters);
+      if (item->kept) last_range = &*item;
       continue;
     }
     Item*& later = *find(item->row);
     if (!later) {
       later = &*item;
+      if (listed_[size_t(item->row.family)].end_of(item->row.key)) erase(*item);
     } else if (later->row.kind != Row::Kind::merge) {
       item->kept = false;
+      ++counters.rows_left_out;
     } else if (item->row.kind == Row::Kind::merge && (!last_range || later < last_range)) {
       if (!later->sum) later->sum = &sums_.emplace_back(later->row.value);
       require(add_counters(later->sum, item->row.value), "sound rows are whole counters");
       item->kept = false;
+      ++counters.rows_left_out;
     } else {
       later = &*item;
     }
+  }
+}
+
+// True: the range need not be in the batch. Rows that are merged have more than one record of a
+// key in a batch, so their ranges stay.
+bool RowCombiner::list(const Row& erase_range, Counters& counters) {
+  if (erase_range.family == Family::super) return false;
+  KeyRanges& listed = listed_[size_t(erase_range.family)];
+  if (listed.covers(erase_range.key, erase_range.value)) {
+    ++counters.rows_left_out;
+    return true;
+  }
+  if (!list_erasures_(erase_range, &erasures_)) {
+    ++counters.range_deletions;
+    return false;
+  }
+  ++counters.listed_ranges;
+  listed.add(erase_range.key, erase_range.value);
+  return true;
+}
+
+// A range that comes later takes the row: it may be in the table as well.
+void RowCombiner::erase(Item& item) {
+  if (item.row.kind == Row::Kind::erase) return;
+  std::string& record = own_records_.emplace_back();
+  RowWriter(record).erase(item.row.family, item.row.key);
+  item.row.kind = Row::Kind::erase;
+  item.row.value = {};
+  item.row.record = record;
+}
+
+// What the batch says of a key comes later than what the table had of it, or says the same.
+void RowCombiner::append_erasures(RowBatch* batch, Counters& counters) {
+  RowReader reader(erasures_.rows);
+  for (Row row; !reader.at_end();) {
+    require(reader.next(&row), "listed rows are sound");
+    if (*find(row)) continue;
+    batch->append(1, row.record);
+    ++counters.listed_rows;
   }
 }
 
@@ -70,12 +113,13 @@ void RowCombiner::sort() {
   std::stable_sort(begin, kept_.end(), before);
 }
 
-std::string RowCombiner::take(uint64_t* left_out) {
-  combine();
+std::string RowCombiner::take(Counters& counters) {
+  combine(counters);
   for (Item& item : items_)
     if (item.kept) kept_.push_back(&item);
   sort();
   RowBatch batch;
+  append_erasures(&batch, counters);
   std::string sum;
   for (const Item* item : kept_) {
     if (item->sum) {
@@ -86,10 +130,12 @@ std::string RowCombiner::take(uint64_t* left_out) {
       batch.append(1, item->row.record);
     }
   }
-  *left_out = items_.size() - kept_.size();
   kept_.clear();
   items_.clear();
   sums_.clear();
+  own_records_.clear();
+  erasures_ = {};
+  for (KeyRanges& listed : listed_) listed.clear();
   return batch.take();
 }
 

@@ -1,8 +1,5 @@
 #include "os/tablestore/engine/table/row_overlay.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/rows.h"
 
@@ -33,22 +30,12 @@ void RowOverlay::put(std::string_view key, std::optional<std::string_view> value
 void RowOverlay::erase_range(std::string_view begin, std::string_view end) {
   if (begin >= end) return;
   rows_.erase(rows_.lower_bound(begin), rows_.lower_bound(end));
-  std::string joined_begin(begin), joined_end(end);
-  auto range = erased_ranges_.upper_bound(begin);
-  if (range != erased_ranges_.begin() && std::prev(range)->second >= begin) --range;
-  while (range != erased_ranges_.end() && range->first <= end) {
-    joined_begin = std::min(joined_begin, range->first);
-    joined_end = std::max(joined_end, range->second);
-    range = erased_ranges_.erase(range);
-  }
-  erased_ranges_.emplace(std::move(joined_begin), std::move(joined_end));
+  erased_.add(begin, end);
 }
 
 void RowOverlay::skip_erased_ranges(RowIterator& table) const {
   if (!table.valid()) return;
-  const auto after = erased_ranges_.upper_bound(table.key());
-  if (after == erased_ranges_.begin()) return;
-  if (const auto range = std::prev(after); table.key() < range->second) table.seek(range->second);
+  if (const std::string* end = erased_.end_of(table.key())) table.seek(*end);
 }
 
 Status RowOverlay::visit(RowIterator& table, const Visitor& visitor) const {

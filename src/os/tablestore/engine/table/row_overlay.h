@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/table/key_ranges.h"
 
 namespace tablestore {
 
@@ -32,8 +33,7 @@ class RowOverlay {
   const std::string lower_, upper_;
   // What became of single keys after the last erasure of a range that they are in; nullopt: erased.
   std::map<std::string, std::optional<std::string>, std::less<>> rows_;
-  // Of the table's rows: from begin to end of each; neither overlapping nor touching.
-  std::map<std::string, std::string, std::less<>> erased_ranges_;
+  KeyRanges erased_;  // of the table's rows
 };
 
 }  // namespace tablestore

@@ -58,6 +58,12 @@ class RowReader {
 // is given, so nothing else may reach it.
 bool rows_are_sound(uint32_t count, std::string_view rows);
 
+// Records, and how many.
+struct CountedRows {
+  uint32_t count = 0;
+  std::string rows;
+};
+
 // One RocksDB write batch made of the rows of many transactions.
 class RowBatch {
  public:

@@ -17,6 +17,7 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
 
 namespace tablestore {
@@ -24,6 +25,8 @@ namespace tablestore {
 namespace {
 
 constexpr size_t table_block_bytes = 4096;
+// Of rows that were erased, between two that are there: some milliseconds.
+constexpr uint64_t passed_rows_max = 1 << 16;
 
 rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 
@@ -37,13 +40,13 @@ class NiceCompactions : public rocksdb::EventListener {
   }
 };
 
-rocksdb::DBOptions db_options(rocksdb::Env* env) {
+rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   rocksdb::DBOptions o;
   o.env = env;
   o.atomic_flush = true;
   o.avoid_flush_during_shutdown = true;
   o.max_background_jobs = 2;
-  o.max_open_files = 1000;
+  o.max_open_files = int(open_files);
   o.keep_log_file_num = 4;
   o.max_log_file_size = 16 << 20;
   // Through the kernel's page cache: blocks that the table's cache has dropped, and files that have
@@ -84,6 +87,11 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
     o.memtable_whole_key_filtering = true;
     o.memtable_prefix_bloom_size_ratio = 0.02;
   }
+  // Ranges of these are read.
+  if (family == Family::object || family == Family::omap)
+    o.table_properties_collector_factories.push_back(
+        rocksdb::NewCompactOnDeletionCollectorFactory(options.compact_on_deletion_window,
+                                                      options.compact_on_deletion_trigger));
   if (family == Family::super) o.merge_operator = make_counter_merge();
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
@@ -189,7 +197,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
                      rocksdb::Env* env, const std::shared_ptr<TableDamage>& damage,
                      std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
-  rocksdb::DBOptions base = db_options(env);
+  rocksdb::DBOptions base = db_options(env, options.open_files);
   base.create_if_missing = create;
   base.create_missing_column_families = create;
   base.error_if_exists = create;
@@ -222,6 +230,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
 Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
     : threads_(threads),
       read_retries_(options.read_retries),
+      delete_range_threshold_(options.delete_range_threshold),
       failed_syncs_(std::make_shared<FailedSyncs>()),
       env_(threads.table_env(
           watch_syncs(repeat_reads(disk.table_fs(), read_retries_), failed_syncs_))),
@@ -341,6 +350,26 @@ std::unique_ptr<RowIterator> Table::iterate(Family family, std::string_view lowe
                                             std::string_view upper, AtDamage at_damage) {
   return std::make_unique<TableIterator>(*db_, *damage_, read_retries_, handle(family), lower,
                                          upper, at_damage);
+}
+
+bool Table::list_erasures(const Row& erase_range, CountedRows* erasures) {
+  const rocksdb::Slice lower = slice(erase_range.key), upper = slice(erase_range.value);
+  rocksdb::ReadOptions o;
+  o.iterate_lower_bound = &lower;
+  o.iterate_upper_bound = &upper;
+  o.max_skippable_internal_keys = passed_rows_max;
+  const uint32_t count_before = erasures->count;
+  const size_t bytes_before = erasures->rows.size();
+  RowWriter writer(erasures->rows);
+  const std::unique_ptr<rocksdb::Iterator> row(db_->NewIterator(o, handle(erase_range.family)));
+  for (row->SeekToFirst(); row->Valid() && erasures->count < delete_range_threshold_; row->Next()) {
+    writer.erase(erase_range.family, row->key().ToStringView());
+    ++erasures->count;
+  }
+  if (row->status().ok() && erasures->count < delete_range_threshold_) return true;
+  erasures->rows.resize(bytes_before);
+  erasures->count = count_before;
+  return false;
 }
 
 Status Table::flush() {

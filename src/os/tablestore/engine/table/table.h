@@ -13,6 +13,7 @@
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/disk.h"
 #include "os/tablestore/engine/io/repeated_read.h"
+#include "os/tablestore/engine/table/rows.h"
 #include "os/tablestore/engine/threads.h"
 #include "os/tablestore/engine/troubles.h"
 
@@ -30,6 +31,10 @@ struct TableOptions {
   uint64_t memtable_bytes = 128 << 20;
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
+  unsigned open_files = 1000;
+  uint64_t delete_range_threshold = 1 << 20;    // of rows: see list_erasures()
+  uint64_t compact_on_deletion_window = 32768;  // of rows: as EngineOptions has it
+  uint64_t compact_on_deletion_trigger = 16384;
   ReadRetries read_retries = {};
   std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
   Reporter reporter = {[](Reporter::Level, const std::string&) {}, {}};
@@ -65,6 +70,10 @@ class Table {
   std::unique_ptr<RowIterator> iterate(Family family, std::string_view lower,
                                        std::string_view upper,
                                        AtDamage at_damage = AtDamage::fail);
+  // Adds an erasure of each row of an erase_range. False, and adds nothing, where an erasure of the
+  // range is better: there would be delete_range_threshold of them or more; rows cannot be read,
+  // and must go all the same; or so much was erased there of late that to pass it takes long.
+  bool list_erasures(const Row& erase_range, CountedRows* erasures);
   // All that was written becomes durable. ENOSPC or another lack: may be tried again after a
   // resume().
   Status flush();
@@ -90,6 +99,7 @@ class Table {
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
   Threads& threads_;
   const ReadRetries read_retries_;
+  const uint64_t delete_range_threshold_;
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<TableDamage> damage_;

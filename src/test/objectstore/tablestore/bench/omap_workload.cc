@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // Omap: one object with a million keys (a bucket's index), and many objects with a few (CephFS's
-// small directories).
+// small directories). Removals: what is left of those.
 #include <cinttypes>
 #include <cstdio>
 
@@ -17,6 +17,8 @@ constexpr uint64_t keys_per_range = 100;
 constexpr uint64_t value_bytes = 200;         // of an entry in a bucket's index
 constexpr uint64_t small_objects_of_big_keys = 10;   // 100 K objects with the default
 constexpr uint64_t big_object = uint64_t(1) << 41;
+constexpr uint64_t kept_one_of = 100;         // keys, and objects, when the others are removed
+constexpr int list_max = 10;
 
 /// Counted up, keys come in random order.
 std::string key_of(uint64_t i)
@@ -182,7 +184,73 @@ void remove_small(Bench& bench, uint64_t per_group)
   }));
 }
 
+/// All but one of a hundred keys of the big object, as cls_rgw does it.
+void thin_out_big(Bench& bench, uint64_t keys)
+{
+  bench.measure(of_first_shard(bench.whole("big remove", [&](Shard& shard, Operation& op) {
+    if (shard.next >= keys)
+      return false;
+    std::set<std::string> names;
+    for (uint64_t i = shard.next; i < shard.next + keys_per_operation; ++i) {
+      if (i % kept_one_of != 0)
+        names.insert(key_of(i));
+    }
+    shard.next += keys_per_operation;
+    const Place place = big_place(shard);
+    op.pg = place.pg;
+    op.transaction.omap_rmkeys(op.pg->cid(), place.oid(), names);
+    op.pg->add_log(op.transaction);
+    return true;
+  })));
+}
+
+/// All but one of a hundred objects of each group, with their omap.
+void thin_out_small(Bench& bench, uint64_t per_group)
+{
+  bench.measure(bench.whole("small remove", [&](Shard& shard, Operation& op) {
+    while (shard.next < per_group * shard.group_count() &&
+           shard.next / shard.group_count() % kept_one_of == 0)
+      ++shard.next;
+    if (shard.next >= per_group * shard.group_count())
+      return false;
+    const Place place = shard.place(shard.next++);
+    op.pg = place.pg;
+    op.transaction.remove(op.pg->cid(), place.oid());
+    op.pg->add_log(op.transaction);
+    return true;
+  }));
+}
+
+/// Some objects from a random place of a group on.
+void list_small(Bench& bench, uint64_t per_group, const std::string& name)
+{
+  bench.measure(bench.timed(name, [&](Shard& shard, Operation& op) {
+    const Place place = shard.random_place(per_group);
+    std::vector<ghobject_t> found;
+    if (shard.store().collection_list(place.pg->handle(), place.oid(), ghobject_t::get_max(),
+                                      list_max, &found, nullptr) < 0)
+      wrong_answer("a collection cannot be listed");
+    op.done = true;
+    return true;
+  }));
+}
+
 }  // namespace
+
+/// Reads of ranges and listings pass what was removed until a compaction drops it.
+void run_removals(Bench& bench)
+{
+  const uint64_t keys = bench.options.objects ? bench.options.objects : default_big_keys;
+  const uint64_t per_group = bench.per_group(keys / small_objects_of_big_keys);
+  insert_big(bench, keys);
+  insert_small(bench, per_group);
+  iterate_big(bench, "big range before");
+  list_small(bench, per_group, "list before");
+  thin_out_big(bench, keys);
+  thin_out_small(bench, per_group);
+  iterate_big(bench, "big range after");
+  list_small(bench, per_group, "list after");
+}
 
 /// --objects: the number of keys, of the one object and of all small ones together.
 void run_omap(Bench& bench)

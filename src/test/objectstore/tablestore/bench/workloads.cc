@@ -21,6 +21,8 @@ const Workload all_workloads[] = {
     {"metadata", "--objects without data: create, stat, attributes, list, rename, remove",
      run_metadata, 8},
     {"omap", "many keys in one object, few keys in many objects", run_omap, 8},
+    {"removals", "what is left of many keys and many objects, when nearly all were removed",
+     run_removals, 8},
     {"aging", "--rounds of filling with mixed sizes and deleting all", run_aging},
     {"clone", "each write clones its object before, as after a snapshot", run_clone},
     {"full", "objects come and go in a store that is full to --fill-percent", run_full},

@@ -73,6 +73,7 @@ void run_read(Bench& bench);
 void run_metadata(Bench& bench);
 // omap_workload.cc
 void run_omap(Bench& bench);
+void run_removals(Bench& bench);
 // space_workloads.cc
 void run_aging(Bench& bench);
 void run_clone(Bench& bench);

@@ -41,6 +41,7 @@ void set_engine_options(EngineOptions& o)
   o.capacity_bytes = 40 << 20;
   o.memtable_bytes = 64 << 20;
   o.table_cache_bytes = std::min(o.table_cache_bytes, table_cache_bytes_max);
+  o.delete_range_threshold = 4;
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.capture_chunks_max = 1;  // so that others commit between the pieces of a checkpoint

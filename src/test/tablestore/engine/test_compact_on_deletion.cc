@@ -1,0 +1,71 @@
+// Rows that are erased in masses: a compaction drops them, and reads do not pass them for long.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "rocksdb/perf_context.h"
+#include "rocksdb/perf_level.h"
+#include "test/tablestore/engine/engine_fixture.h"
+
+namespace tablestore {
+namespace {
+
+class CompactOnDeletionTest : public EngineFixture {
+ protected:
+  static constexpr unsigned rows = 2000;
+
+  void SetUp() override {
+    EngineFixture::SetUp();
+    options.compact_on_deletion_window = 1000;
+    options.compact_on_deletion_trigger = 500;
+    ASSERT_NO_FATAL_FAILURE(format());
+    ASSERT_NO_FATAL_FAILURE(open());
+  }
+  static std::string key(unsigned i) {
+    char text[16];
+    std::snprintf(text, sizeof(text), "k%08u", i);
+    return text;
+  }
+  // All rows at the bottom, and of each hundred the last `erased` are erased, in a file above.
+  void erase_of_each_hundred(Family family, unsigned erased) {
+    auto put = std::make_shared<Txn>(), erase = std::make_shared<Txn>();
+    for (unsigned i = 0; i < rows; ++i) put->put(family, key(i), "value");
+    commit(put);
+    ASSERT_TRUE(engine->checkpoint().ok());
+    ASSERT_TRUE(engine->compact().ok());
+    for (unsigned i = 0; i < rows; ++i)
+      if (i % 100 >= 100 - erased) erase->erase(family, key(i));
+    commit(erase);
+    ASSERT_EQ(passed(family), uint64_t(rows / 100 * erased));
+    ASSERT_TRUE(engine->checkpoint().ok());
+  }
+  // Erasures, by a reader of all rows.
+  uint64_t passed(Family family) {
+    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
+    rocksdb::get_perf_context()->Reset();
+    auto it = engine->iterate(family, "a", "z");
+    for (it->seek_to_first(); it->valid(); it->next()) {
+    }
+    EXPECT_TRUE(it->status().ok()) << it->status().what();
+    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+    return rocksdb::get_perf_context()->internal_delete_skipped_count;
+  }
+  bool is_soon(uint64_t wanted, Family family) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (passed(family) != wanted) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+};
+
+TEST_F(CompactOnDeletionTest, ErasedRowsAreDroppedSoon) {
+  for (const Family family : {Family::omap, Family::object}) {
+    ASSERT_NO_FATAL_FAILURE(erase_of_each_hundred(family, 99));
+    EXPECT_TRUE(is_soon(0, family)) << unsigned(family) << ": " << passed(family);
+  }
+}
+
+}  // namespace
+}  // namespace tablestore
