@@ -29,11 +29,9 @@ int failed(CephContext* cct, const Status& status)
   return -status.code();
 }
 
-/// What data does not use of its share serves the onodes until it does.
-uint64_t onode_cache_bytes(const StoreOptions& options, uint64_t data_bytes_in_use)
+uint64_t first_bytes(const StoreHome& home, double share)
 {
-  const uint64_t data_bytes = options.data_cache_bytes();
-  return options.onode_cache_bytes() + data_bytes - std::min(data_bytes, data_bytes_in_use);
+  return uint64_t(share * double(home.options.first_cache_bytes()));
 }
 
 unsigned read_threads(Threads& threads)
@@ -86,6 +84,10 @@ int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid,
     return failed(home.cct, disk.status());
   auto foundation = std::make_unique<Foundation>(home, disk.take());
   EngineOptions options = home.engine_options(fsid);
+  // Where no time passes, nothing may depend on the memory of the process.
+  if (home.surroundings->threads().run_by_themselves())
+    foundation->table_cache = MemoryBudget::make_table_cache(home.cct, options.table_cache_bytes);
+  options.table_cache = foundation->table_cache;
   options.troubles = foundation->troubles;
   options.read_retries = foundation->spurious_reads.of_engine();
   options.group_durable = [callbacks = &foundation->callbacks] { callbacks->group_durable(); };
@@ -161,8 +163,8 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
     cct(home.cct),
     foundation(std::move(built)),
     engine(*foundation->engine),
-    data_cache(home.options.data_cache_bytes()),
-    onodes(onode_cache_bytes(home.options, 0)),
+    data_cache(first_bytes(home, CacheShares::data)),
+    onodes(first_bytes(home, CacheShares::onodes)),
     damaged(*foundation->troubles),
     lost_names(cct, engine, *foundation->troubles),
     reference_maps(cct, engine),
@@ -182,6 +184,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
           rereads_before_loss(home.surroundings->threads())},
          gate, foundation->throttle, foundation->callbacks, *home.surroundings, home.options,
          foundation->reporter.fatal, found.limits),
+    memory({cct, home.options, engine, onodes, data_cache, foundation->table_cache}),
     statistics({engine, onodes, data_cache, pools, gate, home.logger,
                 *foundation->troubles})
 {
@@ -292,9 +295,7 @@ void MountedStore::close()
 
 void MountedStore::tick()
 {
-  data_cache.resize(home.options.data_cache_bytes());
-  onodes.resize(onode_cache_bytes(home.options, data_cache.bytes()));
-  engine.resize_table_cache(home.options.table_cache_bytes());
+  memory.tick();
   reference_maps.trim();
   foundation->spurious_reads.tell();
   statistics.refresh_counters();

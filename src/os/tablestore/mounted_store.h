@@ -14,6 +14,7 @@
 #include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/home/store_home.h"
 #include "os/tablestore/home/store_meta.h"
+#include "os/tablestore/memory/memory_budget.h"
 #include "os/tablestore/object/damaged_objects.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/erased_rows.h"
@@ -77,6 +78,7 @@ class MountedStore {
     TxnThrottle throttle;
     CommitCallbacks callbacks;
     Reporter reporter;
+    std::shared_ptr<rocksdb::Cache> table_cache;   ///< null: the engine's own
     std::unique_ptr<Engine> engine;   ///< calls the callbacks
   };
   static int open_engine(StoreHome& home, const uuid_d& fsid, std::unique_ptr<Foundation>* out);
@@ -120,6 +122,7 @@ class MountedStore {
   Objects objects;
   OmapReader omap;
   TxnQueue txns;
+  MemoryBudget memory;
   Statistics statistics;
 
  private:

@@ -56,6 +56,7 @@ struct Counters {
   Count recovery_ns{0};
   Count recovered_groups{0};
   Count recovered_transactions{0};
+  Count recovered_groups_read_again{0};  // of which the rows had not been kept in memory
 };
 
 // Every counter by name, in the order above.
@@ -99,6 +100,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"recovery_ns", &Counters::recovery_ns},
     {"recovered_groups", &Counters::recovered_groups},
     {"recovered_transactions", &Counters::recovered_transactions},
+    {"recovered_groups_read_again", &Counters::recovered_groups_read_again},
 };
 
 }  // namespace tablestore

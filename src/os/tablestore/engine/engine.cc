@@ -88,6 +88,7 @@ TableOptions table_options(const EngineOptions& o) {
   TableOptions t;
   t.memtable_bytes = o.memtable_bytes;
   t.cache_bytes = o.table_cache_bytes;
+  t.cache = o.table_cache;
   t.option_string = o.table_options;
   t.open_files = o.table_open_files;
   t.delete_range_threshold = o.delete_range_threshold;
@@ -310,7 +311,7 @@ Status Engine::Impl::open() {
   };
   auto recovered = recover({*log, *table, *containers, counters, options.reporter, *troubles,
                             label.store_uuid, options.group_bytes_max, claim_format,
-                            options.accept_log_loss});
+                            options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
@@ -547,6 +548,13 @@ SpaceUsage Engine::space() {
   return u;
 }
 
+EngineMemory Engine::memory() const {
+  return {.table_cache_bytes = impl_->table->cache_bytes(),
+          .memtable_bytes = impl_->table->memory_bytes(),
+          .bitmap_bytes = impl_->containers->allocator().bitmap_bytes(),
+          .in_flight_bytes = impl_->in_flight.bytes() + impl_->lane->applier_bytes()};
+}
+
 uint64_t Engine::estimate_row_bytes(Family family, std::string_view begin, std::string_view end) {
   return impl_->table->estimate_bytes(family, begin, end);
 }
@@ -642,9 +650,10 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   all.emplace_back("log_used_bytes", impl_->lane->log_used_bytes());
   all.emplace_back("log_capacity_bytes", impl_->log->capacity_bytes());
   all.emplace_back("pending_free_bytes", impl_->lane->pending_free_bytes());
-  const Allocator& allocator = impl_->containers->allocator();
-  all.emplace_back("bitmap_bytes", allocator.bitmap_bytes());
-  const AllocatorUsage usage = allocator.usage();
+  const EngineMemory held = memory();
+  all.emplace_back("bitmap_bytes", held.bitmap_bytes);
+  all.emplace_back("in_flight_bytes", held.in_flight_bytes);
+  const AllocatorUsage usage = impl_->containers->allocator().usage();
   for (size_t c = 0; c < usage.classes.size(); ++c) {
     const auto& k = usage.classes[c];
     if (k.containers == 0) continue;

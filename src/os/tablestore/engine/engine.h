@@ -32,6 +32,10 @@
 #include "os/tablestore/engine/io/repeated_read.h"
 #include "os/tablestore/engine/status.h"
 
+namespace rocksdb {
+class Cache;
+}  // namespace rocksdb
+
 namespace tablestore {
 
 class Threads;
@@ -65,8 +69,12 @@ struct EngineOptions {
 
   // Of a running engine.
   uint64_t capacity_bytes = 0;             // 0 = what the file system offers
-  uint64_t memtable_bytes = 128 << 20;     // of the table, per family
+  uint64_t memtable_bytes = 128 << 20;     // of the table, at most twice that: see EngineMemory
   uint64_t table_cache_bytes = 256 << 20;  // of table blocks
+  // Where table blocks are kept; whoever gives it decides on its size. Null: a cache of the
+  // engine's own, of table_cache_bytes.
+  std::shared_ptr<rocksdb::Cache> table_cache;
+  uint64_t replay_bytes = 64 << 20;        // of the log, that recovery keeps in memory
   std::string table_options;               // RocksDB option string, over ours
   unsigned table_open_files = 1000;        // at most, or 20 where that is less
   // Of rows: where a group of transactions erases ranges with fewer than this, they are erased one
@@ -210,6 +218,21 @@ struct SpaceUsage {
   uint64_t log_bytes = 0;
 };
 
+// What an engine holds in memory.
+struct EngineMemory {
+  uint64_t table_cache_bytes = 0;  // blocks of the table
+  // Rows that are in no table file yet. Whatever families they are of, they are at most twice
+  // EngineOptions::memtable_bytes, and a batch of rows.
+  uint64_t memtable_bytes = 0;
+  uint64_t bitmap_bytes = 0;       // of the allocation map: grows with the disk, see Allocator
+  // Data that is on its way to the disk, and rows that are to the table. Callers bound the data.
+  uint64_t in_flight_bytes = 0;
+
+  uint64_t sum() const {
+    return table_cache_bytes + memtable_bytes + bitmap_bytes + in_flight_bytes;
+  }
+};
+
 // Thread-safe unless said. One Engine per directory: open() refuses a directory that is open.
 class Engine {
  public:
@@ -298,6 +321,8 @@ class Engine {
   void resize_table_cache(uint64_t bytes);
 
   SpaceUsage space();
+  // Goes through all containers, some at a time: for once a second.
+  EngineMemory memory() const;
   uint64_t estimate_row_bytes(Family family, std::string_view begin, std::string_view end);
   const Counters& counters() const;
   // Names and values of everything worth a look: counters, slots per class, the table's own

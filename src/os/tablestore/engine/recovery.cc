@@ -46,11 +46,15 @@ class Recovery {
   Result<uint32_t> checksum_of(const Run& run);
   Status check_data(const LoggedWrite& write);
   Status check_data(const LogGroup& group);
+  void replay_vouched();
+  void replay_allocation(LogGroup& group);
+  void keep_rows(LogGroup& group);
   void warn_of_cut(size_t first_group, const Status& why) const;
   Status judge();
   Status replay();
   Status make_containers_again();
   Status replay_rows();
+  Result<const LogGroup*> with_rows(const LogGroup& group);
   Status write_rows(RowCombiner* rows, uint64_t applied);
   Status write_batch(uint32_t count, const std::string& rows);
   Status write_checkpoint();
@@ -62,7 +66,14 @@ class Recovery {
   RecoveryParts parts_;
   LogPosition start_;
   uint64_t applied_lsn_ = 0;
+  // Of the first `replayed_` the allocation is replayed, and records are there, with rows alone, as
+  // keep_rows() has decided.
   std::vector<LogGroup> groups_;
+  size_t replayed_ = 0;
+  uint64_t watermark_ = 0;   // what has happened, as far as is known by now
+  uint64_t kept_bytes_ = 0;  // of groups whose allocation is replayed
+  std::optional<LogReader> reader_again_;
+  std::vector<LogGroup> read_again_;  // of the batch of rows that is being made
   LogPosition end_;      // after the last group that is kept
   uint64_t highest_epoch_ = 0;  // that was seen, also behind the end
   BeyondEnd beyond_;            // the end of what was read
@@ -287,6 +298,7 @@ std::string Recovery::place(const LogPosition& at) const {
 
 Status Recovery::read_log() {
   LogReader reader(parts_.log, parts_.store_uuid, start_);
+  watermark_ = applied_lsn_;
   Status why;  // the log ends there; success: nothing more was begun
   bool makes_sense = true;
   for (end_ = start_;; end_ = reader.position()) {
@@ -303,7 +315,9 @@ Status Recovery::read_log() {
       parts_.reporter.log(Reporter::Level::warning,
                           "recovery: damaged: a log group without transactions, at " +
                               place(end_) + "; nothing is lost with it");
+    watermark_ = std::max(watermark_, (*group)->header.watermark);
     groups_.push_back(std::move(**group));
+    replay_vouched();
   }
   if (auto s = look_beyond(reader, why); !s.ok()) return s;
   return judge_end(why, makes_sense);
@@ -429,18 +443,58 @@ void Recovery::warn_of_cut(size_t first_group, const Status& why) const {
           ". Nothing says that they were durable; as a rule the store stopped while it wrote them");
 }
 
+// Groups are in the order of their transactions: behind the first that nothing vouches for, nothing
+// vouches for any.
+void Recovery::replay_vouched() {
+  for (; replayed_ < groups_.size(); ++replayed_) {
+    LogGroup& group = groups_[replayed_];
+    if (group.header.transactions > 0 && group.header.last_lsn() > watermark_) return;
+    replay_allocation(group);
+  }
+}
+
+void Recovery::replay_allocation(LogGroup& group) {
+  Allocator& allocator = parts_.containers.allocator();
+  uint64_t lsn = group.header.first_lsn;
+  for (const LogRecord& record : group.records) {
+    for (const LoggedWrite& w : record.writes) allocator.replay_owned(w.run, lsn);
+    for (const Extent& e : record.frees) allocator.replay_freed(e, lsn);
+    ++lsn;
+  }
+  ++parts_.counters.recovered_groups;
+  parts_.counters.recovered_transactions += group.header.transactions;
+  keep_rows(group);
+}
+
+// What is needed of a group whose allocation is replayed: nothing where the table has its rows.
+// Rows that are not kept are read again.
+void Recovery::keep_rows(LogGroup& group) {
+  const uint64_t bytes = group.memory.size() + group.records.size() * sizeof(LogRecord);
+  if (group.header.transactions == 0 || group.header.last_lsn() <= applied_lsn_ ||
+      kept_bytes_ + bytes > parts_.replay_bytes) {
+    group.records = {};
+    group.memory = {};
+    return;
+  }
+  kept_bytes_ += bytes;
+  for (LogRecord& record : group.records) {
+    record.writes = {};
+    record.frees = {};
+  }
+}
+
 // What lies behind a group that was not durable was not either. A disk that cannot read what was
 // being written when the power went is no reason to refuse the store. An error: it is not known
 // what lies there.
 Status Recovery::judge() {
-  uint64_t watermark = std::max(applied_lsn_, beyond_.durable_lsn);
-  for (const LogGroup& g : groups_) watermark = std::max(watermark, g.header.watermark);
+  watermark_ = std::max(watermark_, beyond_.durable_lsn);
   if (lost_ && !rest_is_unreadable_)
-    watermark = end_.next_lsn - 1;  // some later group has vouched for all of them
+    watermark_ = end_.next_lsn - 1;  // some later group has vouched for all of them
+  replay_vouched();
   end_ = start_;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const LogGroupHeader& h = groups_[i].header;
-    if (h.transactions > 0 && h.last_lsn() > watermark) {
+    if (i >= replayed_ && h.transactions > 0) {
       if (auto s = check_data(groups_[i]); !s.ok()) {
         if (s.code() != EIO) return s;
         warn_of_cut(i, s);
@@ -468,20 +522,11 @@ Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
 }
 
 Status Recovery::replay() {
-  Allocator& allocator = parts_.containers.allocator();
-  for (const LogGroup& group : groups_) {
-    uint64_t lsn = group.header.first_lsn;
-    for (const LogRecord& record : group.records) {
-      for (const LoggedWrite& w : record.writes) allocator.replay_owned(w.run, lsn);
-      for (const Extent& e : record.frees) allocator.replay_freed(e, lsn);
-      ++lsn;
-    }
-    ++parts_.counters.recovered_groups;
-    parts_.counters.recovered_transactions += group.header.transactions;
-  }
+  watermark_ = end_.next_lsn - 1;  // what was judged has happened too
+  replay_vouched();
   if (lost_)
     if (auto s = make_containers_again(); !s.ok()) return s;
-  if (auto s = allocator.finish_recovery(); !s.ok()) return s;
+  if (auto s = parts_.containers.allocator().finish_recovery(); !s.ok()) return s;
   return replay_rows();
 }
 
@@ -498,6 +543,33 @@ Status Recovery::make_containers_again() {
   return {};
 }
 
+// The group with its rows, which stay until read_again_ is cleared; the pointer, until the next
+// call. Groups are asked for in their order.
+Result<const LogGroup*> Recovery::with_rows(const LogGroup& group) {
+  if (!group.records.empty()) return &group;
+  const LogGroupHeader& h = group.header;
+  if (!reader_again_) {
+    LogPosition before{h.position, h.first_lsn, h.epoch, h.previous_crc};
+    if (h.flags & LogGroupHeader::begins_epoch) --before.epoch;
+    reader_again_.emplace(parts_.log, parts_.store_uuid, before);
+  }
+  std::optional<LogGroup> found;
+  while (reader_again_->position().position <= h.position) {
+    auto next = reader_again_->next();
+    if (!next.ok()) return next.status();
+    found = next.take();
+    if (!found) break;
+  }
+  if (found && found->header.position == h.position && found->header.crc == h.crc) {
+    ++parts_.counters.recovered_groups_read_again;
+    return &read_again_.emplace_back(std::move(*found));
+  }
+  return Status(EIO, "log group at position " + std::to_string(h.position) + " (" +
+                         parts_.log.file(h.position).path() +
+                         "): it was intact when it was first read, and is not a moment later; "
+                         "nothing was changed, but this disk is failing");
+}
+
 Status Recovery::replay_rows() {
   RowCombiner rows([this](const Row& range, CountedRows* erasures) {
     return parts_.table.list_erasures(range, erasures);
@@ -508,13 +580,16 @@ Status Recovery::replay_rows() {
     if (group.header.first_lsn <= applied_lsn_)  // the table holds whole groups
       return damaged_row("applied, which is " + std::to_string(applied_lsn_) + " in the midst of "
                          "a log group,");
-    for (const LogRecord& record : group.records) {
+    const auto found = with_rows(group);
+    if (!found.ok()) return found.status();
+    for (const LogRecord& record : (*found)->records) {
       rows.append(record.row_count, record.rows);
       bytes += record.rows.size();
     }
     last_lsn = group.header.last_lsn();
     if (bytes < replayed_bytes_max) continue;
     if (auto s = write_rows(&rows, last_lsn); !s.ok()) return s;
+    read_again_.clear();
     bytes = last_lsn = 0;
   }
   return last_lsn ? write_rows(&rows, last_lsn) : Status();

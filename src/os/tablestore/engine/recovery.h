@@ -25,6 +25,7 @@ struct RecoveryParts {
   // which does not know of incompat_allocation_chunks must not read.
   const std::function<Status()>& claim_format;
   bool accept_log_loss = false;  // see EngineOptions
+  uint64_t replay_bytes = 64 << 20;  // of the log, that are kept in memory
 };
 
 struct RecoveredLog {
@@ -47,10 +48,12 @@ Status format_recovery_rows(Table& table);
 //     its container owned, so that nothing there is handed out; the map can be counted anew
 //   2 reads the chain of log groups after it. Where more cannot be read than the one group that was
 //     being written can have taken, acknowledged ones may have lain there: the store is refused
+//     Groups that a later one vouches for have happened: their allocation is replayed at once, and
+//     their rows are kept for step 4 as far as replay_bytes go; the others are read once more then
 //   3 judges each group that nothing vouches for by the checksums of its data, and cuts the log at
 //     the first that fails: that one and what follows never happened (I5, I6). What is cut off is
 //     said as a warning
-//   4 replays: allocation, and the rows that the table does not have
+//   4 replays: the rest of the allocation, and the rows that the table does not have
 //   5 begins a new epoch: a group at the cut, flushed, so that what was cut off never comes back
 //     (I5)
 // Nothing is written before step 4 has succeeded in memory but the table's memtables. What an

@@ -9,13 +9,11 @@
 
 namespace tablestore {
 
-namespace {
-
-// What an OSD takes besides its store's caches: PG logs, messages, threads, memtables.
-constexpr uint64_t osd_base_bytes = 768 << 20;
-constexpr uint64_t cache_bytes_min = 64 << 20;
-
-}  // namespace
+uint64_t MemoryLimits::cache_max(uint64_t others) const
+{
+  const auto usable = uint64_t((1.0 - fragmentation) * double(target));
+  return std::max(cache_min, usable - std::min(usable, base + others));
+}
 
 StoreOptions::StoreOptions(CephContext* cct) : cct(cct)
 {
@@ -59,7 +57,7 @@ EngineOptions StoreOptions::engine_options() const
   options.provision_bytes = conf.get_val<Option::size_t>("tablestore_provision_size");
   options.capacity_bytes = capacity_bytes;
   options.memtable_bytes = conf.get_val<Option::size_t>("tablestore_table_memtable_size");
-  options.table_cache_bytes = table_cache_bytes();
+  options.table_cache_bytes = uint64_t(CacheShares::table * double(first_cache_bytes()));
   options.table_options = conf.get_val<std::string>("tablestore_table_options");
   options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
   options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
@@ -72,18 +70,28 @@ EngineOptions StoreOptions::engine_options() const
   return options;
 }
 
-uint64_t StoreOptions::cache_bytes() const
+uint64_t StoreOptions::fixed_cache_bytes() const
 {
-  if (uint64_t bytes = cct->_conf.get_val<Option::size_t>("tablestore_cache_size"); bytes != 0)
-    return bytes;
-  const uint64_t target = cct->_conf.get_val<Option::size_t>("osd_memory_target");
-  return std::max(target > osd_base_bytes ? target - osd_base_bytes : 0, cache_bytes_min);
+  return cct->_conf.get_val<Option::size_t>("tablestore_cache_size");
 }
 
-// Rows first: a miss there costs a read before the read of the data.
-uint64_t StoreOptions::table_cache_bytes() const { return cache_bytes() * 40 / 100; }
-uint64_t StoreOptions::onode_cache_bytes() const { return cache_bytes() * 30 / 100; }
-uint64_t StoreOptions::data_cache_bytes() const { return cache_bytes() * 30 / 100; }
+uint64_t StoreOptions::first_cache_bytes() const
+{
+  const uint64_t fixed = fixed_cache_bytes();
+  return fixed ? fixed : memory_limits().cache_min;
+}
+
+MemoryLimits StoreOptions::memory_limits() const
+{
+  const auto& conf = cct->_conf;
+  return {
+    .target = conf.get_val<Option::size_t>("osd_memory_target"),
+    .base = conf.get_val<Option::size_t>("osd_memory_base"),
+    .cache_min = conf.get_val<Option::size_t>("osd_memory_cache_min"),
+    .fragmentation = conf.get_val<double>("osd_memory_expected_fragmentation"),
+    .resize_interval_seconds = conf.get_val<double>("osd_memory_cache_resize_interval"),
+  };
+}
 
 uint64_t StoreOptions::reserve_bytes(uint64_t total_bytes) const
 {
@@ -105,6 +113,9 @@ std::vector<std::string> StoreOptions::get_tracked_keys() const noexcept
     "tablestore_warn_on_spurious_read_errors",
     "tablestore_debug_inject_read_err",
     "osd_memory_target",
+    "osd_memory_base",
+    "osd_memory_cache_min",
+    "osd_memory_expected_fragmentation",
     "objectstore_blackhole",
     "objectstore_debug_throw_on_failed_txc",
   };

@@ -12,6 +12,25 @@
 
 namespace tablestore {
 
+/// What an OSD may take in memory, as its options say: those that BlueStore follows too.
+struct MemoryLimits {
+  uint64_t target = 0;      ///< of the whole process
+  uint64_t base = 0;        ///< of this, what no cache can have
+  uint64_t cache_min = 0;
+  double fragmentation = 0; ///< the part of the target that the allocator loses
+  double resize_interval_seconds = 0;
+
+  /// What all caches may have at most; `others` is what is known to be taken besides the base.
+  uint64_t cache_max(uint64_t others = 0) const;
+  bool operator==(const MemoryLimits&) const = default;
+};
+
+/// How caches share what they have in all, but for who has used his share of late. Rows first: a
+/// miss there costs a read before the read of the data.
+struct CacheShares {
+  static constexpr double table = 0.4, onodes = 0.3, data = 0.3;
+};
+
 /// The store's options, read once and kept: get_val<>() looks names up, which is too slow for the
 /// path of a transaction. Those that can change at run time are atomics and followed.
 class StoreOptions : public md_config_obs_t {
@@ -36,9 +55,11 @@ class StoreOptions : public md_config_obs_t {
   std::atomic<bool> warn_on_spurious_read_errors;
   std::atomic<bool> inject_read_errors;     ///< those that were injected are in force
 
-  uint64_t table_cache_bytes() const;
-  uint64_t onode_cache_bytes() const;
-  uint64_t data_cache_bytes() const;
+  /// Of all caches together, where the operator has fixed it; else 0.
+  uint64_t fixed_cache_bytes() const;
+  MemoryLimits memory_limits() const;
+  /// What they take before the first look at the target: little, while a log is replayed.
+  uint64_t first_cache_bytes() const;
   /// What the store keeps for itself of a disk of this size.
   uint64_t reserve_bytes(uint64_t total_bytes) const;
 
@@ -48,7 +69,6 @@ class StoreOptions : public md_config_obs_t {
 
  private:
   void load_changeable();
-  uint64_t cache_bytes() const;
 
   CephContext* const cct;
 };

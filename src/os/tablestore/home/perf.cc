@@ -67,6 +67,14 @@ void add_state_counters(PerfCountersBuilder& b)
                     useful);
   b.add_u64(l_tablestore_data_cache_bytes, "data_cache_bytes", "Object data in memory", NULL, 0,
             bytes);
+  b.add_u64(l_tablestore_table_cache_bytes, "table_cache_bytes", "Blocks of the table in memory",
+            NULL, 0, bytes);
+  b.add_u64(l_tablestore_memtable_bytes, "memtable_bytes",
+            "Memory of rows that are in no table file yet", NULL, 0, bytes);
+  b.add_u64(l_tablestore_bitmap_bytes, "bitmap_bytes", "Memory of the allocation map", NULL, 0,
+            bytes);
+  b.add_u64(l_tablestore_in_flight_bytes, "in_flight_bytes",
+            "Data and rows on their way to the disk", NULL, 0, bytes);
   b.add_u64(l_tablestore_allocated, "allocated", "Container space of all objects", "al_b",
             useful, bytes);
   b.add_u64(l_tablestore_stored, "stored", "Bytes stored in all objects", "st_b", useful, bytes);

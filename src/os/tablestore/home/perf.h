@@ -37,6 +37,10 @@ enum {
   l_tablestore_onode_hits,
   l_tablestore_onode_misses,
   l_tablestore_data_cache_bytes,
+  l_tablestore_table_cache_bytes,
+  l_tablestore_memtable_bytes,
+  l_tablestore_bitmap_bytes,
+  l_tablestore_in_flight_bytes,
   // space
   l_tablestore_allocated,
   l_tablestore_stored,

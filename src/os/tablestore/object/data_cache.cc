@@ -84,6 +84,7 @@ bool DataCache::get_granule(const Run& extent, ceph::buffer::list& out)
                    (end - block) * block_bytes);
     out.claim_append(part);
     shard.lru.splice(shard.lru.begin(), shard.lru, run.position);
+    shard.bins.use(run.bin, run.extent.length_bytes());
     block = end;
     ++p;
   }
@@ -129,6 +130,7 @@ void DataCache::add_run(Shard& shard, const Run& extent, ceph::buffer::list&& da
   run.data = std::move(data);
   shard.lru.push_front(&run);
   run.position = shard.lru.begin();
+  shard.bins.use(run.bin, extent.length_bytes());
   shard.bytes += extent.length_bytes();
 }
 
@@ -168,6 +170,7 @@ void DataCache::remove_overlaps(Shard& shard, const Run& extent)
 DataCache::Runs::iterator DataCache::remove_run(Shard& shard, Runs::iterator run)
 {
   shard.bytes -= run->second.extent.length_bytes();
+  *run->second.bin -= run->second.extent.length_bytes();
   shard.lru.erase(run->second.position);
   return shard.runs.erase(run);
 }
@@ -184,9 +187,8 @@ void DataCache::clear()
 {
   for (Shard& shard : shards) {
     std::lock_guard l{shard.mutex};
-    shard.lru.clear();
-    shard.runs.clear();
-    shard.bytes = 0;
+    for (auto p = shard.runs.begin(); p != shard.runs.end();)
+      p = remove_run(shard, p);
   }
 }
 
@@ -196,6 +198,32 @@ void DataCache::resize(uint64_t bytes_max)
   for (Shard& shard : shards) {
     std::lock_guard l{shard.mutex};
     trim(shard);
+  }
+}
+
+uint64_t DataCache::bytes_used_within(uint32_t begin_bin, uint32_t end_bin) const
+{
+  uint64_t bytes = 0;
+  for (const Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    bytes += shard.bins.sum(begin_bin, end_bin);
+  }
+  return bytes;
+}
+
+void DataCache::shift_bins()
+{
+  for (Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    shard.bins.shift();
+  }
+}
+
+void DataCache::set_bin_count(uint32_t count)
+{
+  for (Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    shard.bins.set_count(count);
   }
 }
 

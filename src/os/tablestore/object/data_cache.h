@@ -11,6 +11,7 @@
 #include "common/ceph_mutex.h"
 #include "include/buffer.h"
 #include "os/tablestore/engine/format/extent.h"
+#include "os/tablestore/object/age_bins.h"
 
 namespace tablestore {
 
@@ -31,6 +32,11 @@ class DataCache {
   void resize(uint64_t bytes_max);
   uint64_t bytes() const;
 
+  // By age, for MemoryBudget: AgeBins.
+  uint64_t bytes_used_within(uint32_t begin_bin, uint32_t end_bin) const;
+  void shift_bins();
+  void set_bin_count(uint32_t count);
+
  private:
   /// Runs are cut at multiples of this, so that each is in one shard.
   static constexpr uint32_t granule_blocks = 64;
@@ -40,6 +46,7 @@ class DataCache {
     Run extent;
     ceph::buffer::list data;
     std::list<CachedRun*>::iterator position;
+    AgeBins::Bin bin;
   };
   using Runs = std::map<uint64_t, CachedRun>;   ///< by address of the first block
 
@@ -47,6 +54,7 @@ class DataCache {
     mutable ceph::mutex mutex = ceph::make_mutex("TableStore::DataCache::mutex");
     Runs runs;              ///< never overlap
     std::list<CachedRun*> lru;    ///< front = used last
+    AgeBins bins;
     uint64_t bytes = 0;
   };
 

@@ -3,6 +3,7 @@
 #include "os/tablestore/object/onode_cache.h"
 
 #include "include/ceph_assert.h"
+#include "include/mempool.h"
 
 namespace tablestore {
 
@@ -11,6 +12,11 @@ namespace {
 // A shard of a few extents: map node, vector, and four bytes of checksum for each block.
 constexpr uint64_t shard_memory_bytes = 64 + 2 * sizeof(MappedExtent) + 4 * shard_span_blocks;
 constexpr size_t looks_per_add = 16;
+
+void count_in_mempool(ssize_t onodes, ssize_t bytes)
+{
+  mempool::get_pool(mempool::mempool_tablestore_onode).adjust_count(onodes, bytes);
+}
 
 }  // namespace
 
@@ -28,6 +34,11 @@ uint64_t onode_memory_bytes(const Onode& onode)
 
 OnodeCache::OnodeCache(uint64_t bytes_max) : shard_bytes_max(bytes_max / shard_count) {}
 
+OnodeCache::~OnodeCache()
+{
+  count_in_mempool(-ssize_t(count()), -ssize_t(bytes()));
+}
+
 // By other bits of the hash than the buckets of a shard.
 OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid)
 {
@@ -44,6 +55,7 @@ OnodeRef OnodeCache::get(const ghobject_t& oid)
     return nullptr;
   }
   ++shard.counted.hits;
+  shard.bins.use(p->second.bin, p->second.bytes);
   shard.lru.splice(shard.lru.begin(), shard.lru, p->second.position);
   return p->second.onode;
 }
@@ -62,7 +74,9 @@ OnodeRef OnodeCache::add(OnodeRef onode)
   entry.bytes = bytes;
   shard.lru.push_front(&entry);
   entry.position = shard.lru.begin();
+  shard.bins.use(entry.bin, bytes);
   shard.bytes += bytes;
+  count_in_mempool(1, ssize_t(bytes));
   trim(shard, shard_bytes_max, looks_per_add, dropped);
   return onode;
 }
@@ -75,8 +89,17 @@ void OnodeCache::update_size(const OnodeRef& onode)
   auto p = shard.entries.find(&onode->oid);
   if (p == shard.entries.end())
     return;
+  AgeBins::resize(p->second.bin, p->second.bytes, bytes);
+  count_in_mempool(0, ssize_t(bytes - p->second.bytes));
   shard.bytes += bytes - p->second.bytes;
   p->second.bytes = bytes;
+}
+
+void OnodeCache::take_out(Shard& shard, Entry& entry)
+{
+  shard.bytes -= entry.bytes;
+  *entry.bin -= entry.bytes;
+  count_in_mempool(-1, -ssize_t(entry.bytes));
 }
 
 void OnodeCache::trim(Shard& shard, uint64_t bytes_max, size_t looks,
@@ -90,7 +113,7 @@ void OnodeCache::trim(Shard& shard, uint64_t bytes_max, size_t looks,
       shard.lru.splice(shard.lru.begin(), shard.lru, entry->position);
       continue;
     }
-    shard.bytes -= entry->bytes;
+    take_out(shard, *entry);
     shard.lru.pop_back();
     dropped.push_back(std::move(onode));
     shard.entries.erase(&dropped.back()->oid);
@@ -108,7 +131,7 @@ void OnodeCache::forget(const OnodeRef& onode)
     return;
   // Its name is the key; the caller's reference keeps it.
   ceph_assert(p->second.onode == onode);
-  shard.bytes -= p->second.bytes;
+  take_out(shard, p->second);
   shard.lru.erase(p->second.position);
   shard.entries.erase(p);
 }
@@ -140,6 +163,32 @@ uint64_t OnodeCache::bytes() const
     bytes += shard.bytes;
   }
   return bytes;
+}
+
+uint64_t OnodeCache::bytes_used_within(uint32_t begin_bin, uint32_t end_bin) const
+{
+  uint64_t bytes = 0;
+  for (const Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    bytes += shard.bins.sum(begin_bin, end_bin);
+  }
+  return bytes;
+}
+
+void OnodeCache::shift_bins()
+{
+  for (Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    shard.bins.shift();
+  }
+}
+
+void OnodeCache::set_bin_count(uint32_t count)
+{
+  for (Shard& shard : shards) {
+    std::lock_guard l{shard.mutex};
+    shard.bins.set_count(count);
+  }
 }
 
 OnodeCache::Usage OnodeCache::usage() const

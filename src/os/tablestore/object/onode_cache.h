@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "common/ceph_mutex.h"
+#include "os/tablestore/object/age_bins.h"
 #include "os/tablestore/object/onode.h"
 
 namespace tablestore {
@@ -25,6 +26,7 @@ namespace tablestore {
 class OnodeCache {
  public:
   explicit OnodeCache(uint64_t bytes_max);
+  ~OnodeCache();
 
   /// Null where it is not in memory.
   OnodeRef get(const ghobject_t& oid);
@@ -43,6 +45,11 @@ class OnodeCache {
   uint64_t bytes() const;
   uint64_t count() const;
 
+  // By age, for MemoryBudget: AgeBins.
+  uint64_t bytes_used_within(uint32_t begin_bin, uint32_t end_bin) const;
+  void shift_bins();
+  void set_bin_count(uint32_t count);
+
   struct Usage {
     uint64_t hits = 0;
     uint64_t misses = 0;
@@ -55,6 +62,7 @@ class OnodeCache {
     OnodeRef onode;
     uint64_t bytes = 0;
     std::list<Entry*>::iterator position;
+    AgeBins::Bin bin;
   };
   struct Hash {
     size_t operator()(const ghobject_t* oid) const { return std::hash<ghobject_t>{}(*oid); }
@@ -67,10 +75,13 @@ class OnodeCache {
     std::unordered_map<const ghobject_t*, Entry, Hash, Equal> entries;  ///< by the onode's own oid
     std::list<Entry*> lru;                                              ///< front = used last
     uint64_t bytes = 0;
+    AgeBins bins;
     Usage counted;
   };
 
   Shard& shard_of(const ghobject_t& oid);
+  /// Its bytes leave the shard's counts.
+  static void take_out(Shard& shard, Entry& entry);
   /// Drops what exceeds `bytes_max`; looks at no more than `looks` entries.
   void trim(Shard& shard, uint64_t bytes_max, size_t looks, std::list<OnodeRef>& dropped);
 

@@ -75,6 +75,11 @@ void Statistics::refresh_counters()
   logger.set(l_tablestore_onode_hits, lookups.hits);
   logger.set(l_tablestore_onode_misses, lookups.misses);
   logger.set(l_tablestore_data_cache_bytes, parts.data_cache.bytes());
+  const EngineMemory memory = parts.engine.memory();
+  logger.set(l_tablestore_table_cache_bytes, memory.table_cache_bytes);
+  logger.set(l_tablestore_memtable_bytes, memory.memtable_bytes);
+  logger.set(l_tablestore_bitmap_bytes, memory.bitmap_bytes);
+  logger.set(l_tablestore_in_flight_bytes, memory.in_flight_bytes);
   const PoolStats sum = parts.pools.sum();
   logger.set(l_tablestore_allocated, sum[PoolStats::allocated_bytes]);
   logger.set(l_tablestore_stored, sum[PoolStats::stored_bytes]);
@@ -95,13 +100,15 @@ void Statistics::dump_caches(ceph::Formatter* f) const
   f->dump_unsigned("tablestore_onodes", parts.onodes.count());
   f->dump_unsigned("tablestore_onode_bytes", parts.onodes.bytes());
   f->dump_unsigned("tablestore_data_cache_bytes", parts.data_cache.bytes());
+  f->dump_unsigned("tablestore_table_cache_bytes", parts.engine.memory().table_cache_bytes);
 }
 
 void Statistics::dump_caches(std::ostream& os) const
 {
   os << "tablestore_onodes: " << parts.onodes.count()
      << " tablestore_onode_bytes: " << parts.onodes.bytes()
-     << " tablestore_data_cache_bytes: " << parts.data_cache.bytes();
+     << " tablestore_data_cache_bytes: " << parts.data_cache.bytes()
+     << " tablestore_table_cache_bytes: " << parts.engine.memory().table_cache_bytes;
 }
 
 void Statistics::dump_table(ceph::Formatter* f)

@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[Room, ...], ...] = (
     (("mounted_store*.h", "mounted_store*.cc"),),
     (("check/",), ("operate/",)),
     (("txn/",),),
-    (("omap/",),),
+    (("omap/",), ("memory/",)),
     (("object/",),),
     (("collection/",),),
     (("space/",),),

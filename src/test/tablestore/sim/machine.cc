@@ -59,6 +59,7 @@ EngineOptions Machine::engine_options() {
   o.capacity_bytes = 40 << 20;  // few containers, so that space is punched, restored and split
   o.memtable_bytes = 8 << 20;  // more than the log holds; its filter is zeroed at each open
   o.table_cache_bytes = 64 << 10;  // so that it evicts
+  o.replay_bytes = 16 << 10;  // so that it reads rows again
   o.delete_range_threshold = 4;    // fewer rows than some ranges have, and more than others
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;

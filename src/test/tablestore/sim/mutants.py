@@ -117,8 +117,8 @@ MUTANTS = (
     mutant("vouching_not_flushed", "a group that only vouches is believed before it is durable",
            (GROUP, "  flush(parts_.log.file(turn.header.position));\n  {\n", "  {\n")),
     mutant("ignore_watermark", "recovery judges every group by its data",
-           ("recovery.cc", "if (h.transactions > 0 && h.last_lsn() > watermark) {",
-            "if (h.transactions > 0) {")),
+           ("recovery.cc",
+            "    watermark_ = std::max(watermark_, (*group)->header.watermark);\n", "")),
     mutant("watermark_too_high", "a group vouches for itself",
            (GROUP, "turn.header.watermark = turn.durable_lsn;",
             "turn.header.watermark = turn.head.next_lsn + turn.group.size() - 1;")),
@@ -240,16 +240,27 @@ MUTANTS = (
                            "group.header.last_lsn() <= applied_lsn_) continue;\n"
                            "    if (group.header.first_lsn <= applied_lsn_)",
             "if (group.header.transactions == 0) continue;\n    if (false)")),
+    mutant("rows_read_again_are_dropped", "rows that were read again go before their batch",
+           ("recovery.cc", "    ++parts_.counters.recovered_groups_read_again;\n",
+            "    ++parts_.counters.recovered_groups_read_again;\n    read_again_.clear();\n"),
+           tests="ReplayMemoryTest.*"),
+    mutant("rows_not_kept_in_bounds", "recovery keeps the rows of the whole log",
+           ("recovery.cc", "kept_bytes_ + bytes > parts_.replay_bytes", "false"),
+           tests="ReplayMemoryTest.*"),
+    mutant("memtables_of_each_family", "each family of the table has a bound of its own",
+           ("table/table.cc", "rocksdb::WriteBufferManager>(options.memtable_bytes)",
+            "rocksdb::WriteBufferManager>(families * options.memtable_bytes)"),
+           tests="MemoryTest.*"),
     mutant("drop_allocation", "recovery forgets what the second record of a group wrote",
            ("recovery.cc",
-            "      for (const LoggedWrite& w : record.writes) "
+            "    for (const LoggedWrite& w : record.writes) "
             "allocator.replay_owned(w.run, lsn);\n",
-            "      if (&record == &group.records[0])\n"
-            "        for (const LoggedWrite& w : record.writes) "
+            "    if (&record == &group.records[0])\n"
+            "      for (const LoggedWrite& w : record.writes) "
             "allocator.replay_owned(w.run, lsn);\n")),
     mutant("drop_frees", "recovery forgets frees",
            ("recovery.cc",
-            "      for (const Extent& e : record.frees) allocator.replay_freed(e, lsn);\n", "")),
+            "    for (const Extent& e : record.frees) allocator.replay_freed(e, lsn);\n", "")),
     mutant("flush_not_atomic", "the table's families are flushed one by one",
            ("table/table.cc", "  o.atomic_flush = true;\n", ""),
            ("table/table.cc", "    all.atomic_flush = true;", "   ")),

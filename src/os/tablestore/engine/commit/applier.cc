@@ -67,6 +67,11 @@ bool Applier::has_room() const {
   return queued_bytes_ < queue_bytes_max;
 }
 
+uint64_t Applier::queued_bytes() const {
+  std::lock_guard lock(mutex_);
+  return queued_bytes_;
+}
+
 void Applier::hurry() {
   std::lock_guard lock(mutex_);
   hurried_until_ = std::chrono::steady_clock::now() + hurry_time;

@@ -49,6 +49,7 @@ class Applier {
 
   // The next queue() does not block.
   bool has_room() const;
+  uint64_t queued_bytes() const;  // of rows, and of what is being applied
 
   // Somebody waits for applied() of a transaction that is on its way.
   void hurry();

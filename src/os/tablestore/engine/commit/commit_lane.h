@@ -118,6 +118,7 @@ class CommitLane {
   uint64_t log_used_bytes() const;
   // What was called for still holds: the log is half full, or a group waits for space in it.
   bool is_log_pressed() const;
+  uint64_t applier_bytes() const { return applier_.queued_bytes(); }
   uint64_t write_requests() const;  // handed to the kernel, of data and log
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }

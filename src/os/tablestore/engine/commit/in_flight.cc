@@ -15,12 +15,14 @@ void InFlightWrites::add(const Run& run, const std::vector<iovec>& iov,
   const bool inserted =
       s.writes.emplace(std::pair(run.container, run.block), std::move(write)).second;
   require(inserted, "a block is written once at a time");
+  bytes_ += run.length_bytes();
 }
 
 void InFlightWrites::remove(const Run& run) {
   Shard& s = shard(run.container);
   std::lock_guard lock(s.mutex);
   require(s.writes.erase({run.container, run.block}) == 1, "what has been written was in flight");
+  bytes_ -= run.length_bytes();
 }
 
 bool InFlightWrites::read(const Run& wanted, std::span<std::byte> out) const {

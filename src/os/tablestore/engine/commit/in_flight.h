@@ -4,6 +4,7 @@
 
 #include <any>
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@ class InFlightWrites {
   void remove(const Run& run);
   // Copies `wanted` if it lies within one write in flight.
   bool read(const Run& wanted, std::span<std::byte> out) const;
+  uint64_t bytes() const { return bytes_; }
 
  private:
   struct Write {
@@ -39,6 +41,7 @@ class InFlightWrites {
   Shard& shard(uint32_t container) { return shards_[container % shards_.size()]; }
   const Shard& shard(uint32_t container) const { return shards_[container % shards_.size()]; }
   std::array<Shard, 16> shards_;
+  std::atomic<uint64_t> bytes_{0};
 };
 
 }  // namespace tablestore

@@ -12,6 +12,7 @@ namespace {
 // How many containers of a class are looked at for a prepared slot, and how far in each: an
 // unprepared slot costs one more flush, a long search costs every request.
 constexpr unsigned prepared_candidates = 4;
+constexpr unsigned containers_at_once = 64;  // looked at, while others wait
 constexpr uint32_t prepared_reach_blocks = 8192;
 
 }  // namespace
@@ -333,9 +334,19 @@ AllocatorUsage Allocator::usage() const {
 }
 
 uint64_t Allocator::bitmap_bytes() const {
-  std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& [id, container] : containers_) bytes += container->memory_bytes();
+  std::unique_lock lock(mutex_);
+  for (auto it = containers_.begin(); it != containers_.end();) {
+    uint32_t next = it->first;
+    for (unsigned n = 0; n < containers_at_once && it != containers_.end(); ++n, ++it) {
+      bytes += it->second->memory_bytes();
+      next = it->first + 1;
+    }
+    // Others come in between: a disk of ten terabytes has ten thousand containers.
+    lock.unlock();
+    lock.lock();
+    it = containers_.lower_bound(next);
+  }
   return bytes;
 }
 

@@ -1,5 +1,6 @@
 #include "os/tablestore/engine/table/table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "os/tablestore/engine/table/counter_merge.h"
@@ -19,12 +20,16 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
+#include "rocksdb/write_buffer_manager.h"
 
 namespace tablestore {
 
 namespace {
 
 constexpr size_t table_block_bytes = 4096;
+// Of a family: rows are not taken while there are so many that take none any more.
+constexpr int memtables_max = 3;
+constexpr size_t arena_bytes_max = 1 << 20;  // that a memtable takes at once
 // Of rows that were erased, between two that are there: some milliseconds.
 constexpr uint64_t passed_rows_max = 1 << 16;
 
@@ -76,8 +81,11 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
 rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& options,
                                             const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions o;
+  // The bound of all families together (memtables_) is reached before that of one.
   o.write_buffer_size = options.memtable_bytes;
-  o.max_write_buffer_number = 4;
+  o.max_write_buffer_number = memtables_max;
+  // Small against that bound, so that a few rows of each family do not reach it.
+  o.arena_block_size = std::min<size_t>(arena_bytes_max, options.memtable_bytes / 32);
   o.compression = rocksdb::kLZ4Compression;
   o.level_compaction_dynamic_level_bytes = true;
   o.level0_file_num_compaction_trigger = 4;
@@ -194,6 +202,7 @@ class TableIterator : public RowIterator {
 
 Status open_database(Disk& disk, const TableOptions& options, bool create,
                      Threads& threads, const std::shared_ptr<rocksdb::Cache>& cache,
+                     const std::shared_ptr<rocksdb::WriteBufferManager>& memtables,
                      rocksdb::Env* env, const std::shared_ptr<TableDamage>& damage,
                      std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
@@ -215,6 +224,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
     all.avoid_flush_during_shutdown = true;
     all.max_bgerror_resume_count = 0;  // as TableDamage::OnErrorRecoveryBegin()
+    all.write_buffer_manager = memtables;
     all.listeners.push_back(damage);
     if (f == 0) base = rocksdb::DBOptions(all);
     descriptors.emplace_back(family_name(Family(f)), rocksdb::ColumnFamilyOptions(all));
@@ -236,7 +246,10 @@ Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
           watch_syncs(repeat_reads(disk.table_fs(), read_retries_), failed_syncs_))),
       damage_(std::make_shared<TableDamage>(*env_, disk.table_path("table"), options.troubles,
                                             options.reporter)),
-      cache_(rocksdb::NewLRUCache(options.cache_bytes)) {}
+      cache_(options.cache ? options.cache : rocksdb::NewLRUCache(options.cache_bytes)),
+      // Whose own stall is not used: it would wait for ever for a flush that fails, as on a full
+      // file system, where RocksDB's other one returns the error.
+      memtables_(std::make_shared<rocksdb::WriteBufferManager>(options.memtable_bytes)) {}
 
 Table::~Table() {
   if (!db_) return;
@@ -250,8 +263,8 @@ Table::~Table() {
 Status Table::format(Disk& disk, const TableOptions& options, Threads& threads) {
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
   Table table(disk, options, threads);
-  if (auto s = open_database(disk, options, true, threads, table.cache_, table.env_.get(),
-                             table.damage_, &table.db_, &table.handles_);
+  if (auto s = open_database(disk, options, true, threads, table.cache_, table.memtables_,
+                             table.env_.get(), table.damage_, &table.db_, &table.handles_);
       !s.ok())
     return s;
   if (auto s = table.failed_syncs_->first(); !s.ok()) return s;
@@ -269,8 +282,8 @@ Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& optio
   // The MANIFEST is read here, and wrong bytes may have been of the moment.
   for (unsigned tries = 1;; ++tries) {
     const Status s = open_database(disk, options, false, threads, table->cache_,
-                                   table->env_.get(), table->damage_, &table->db_,
-                                   &table->handles_);
+                                   table->memtables_, table->env_.get(), table->damage_,
+                                   &table->db_, &table->handles_);
     if (s.ok()) break;
     if (s.code() != EIO || tries == read_tries || !table->failed_syncs_->first().ok()) return s;
   }
@@ -429,11 +442,8 @@ uint64_t Table::file_bytes() {
   return sum;
 }
 
-uint64_t Table::memory_bytes() {
-  uint64_t bytes = 0;
-  db_->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
-  return bytes;
-}
+uint64_t Table::memory_bytes() const { return memtables_->memory_usage(); }
+uint64_t Table::cache_bytes() const { return cache_->GetUsage(); }
 
 uint64_t Table::estimate_bytes(Family family, std::string_view begin, std::string_view end) {
   const rocksdb::Range range(slice(begin), slice(end));
@@ -447,7 +457,7 @@ uint64_t Table::estimate_bytes(Family family, std::string_view begin, std::strin
 void Table::add_statistics(std::vector<std::pair<std::string, uint64_t>>* out) {
   out->emplace_back("table_file_bytes", file_bytes());
   out->emplace_back("table_memtable_bytes", memory_bytes());
-  out->emplace_back("table_cache_bytes", cache_->GetUsage());
+  out->emplace_back("table_cache_bytes", cache_bytes());
   out->emplace_back("table_read_errors", damage_->read_errors());
   out->emplace_back("table_damaged_files", damage_->files());
   const std::pair<const char*, const std::string*> properties[] = {

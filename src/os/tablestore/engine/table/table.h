@@ -19,7 +19,8 @@
 
 namespace rocksdb {
 class Cache;
-}
+class WriteBufferManager;
+}  // namespace rocksdb
 
 namespace tablestore {
 
@@ -28,7 +29,7 @@ class FileRows;
 class TableDamage;
 
 struct TableOptions {
-  uint64_t memtable_bytes = 128 << 20;
+  uint64_t memtable_bytes = 128 << 20;  // of all families together: see Table::memory_bytes()
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
   unsigned open_files = 1000;
@@ -36,6 +37,7 @@ struct TableOptions {
   uint64_t compact_on_deletion_window = 32768;  // of rows: as EngineOptions has it
   uint64_t compact_on_deletion_trigger = 16384;
   ReadRetries read_retries = {};
+  std::shared_ptr<rocksdb::Cache> cache;        // of blocks; null: one of its own, of cache_bytes
   std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
   Reporter reporter = {[](Reporter::Level, const std::string&) {}, {}};
 };
@@ -90,7 +92,11 @@ class Table {
   void resume();
 
   uint64_t file_bytes();       // live table files
-  uint64_t memory_bytes();     // memtables
+  // Memtables: what takes rows is flushed when it has nearly memtable_bytes, whichever families
+  // they are of, and no rows are taken while two older sets are being flushed and a third waits. So
+  // this is at most twice memtable_bytes and a batch.
+  uint64_t memory_bytes() const;
+  uint64_t cache_bytes() const;  // blocks in memory
   uint64_t estimate_bytes(Family family, std::string_view begin, std::string_view end);
   void add_statistics(std::vector<std::pair<std::string, uint64_t>>* out);
 
@@ -103,7 +109,8 @@ class Table {
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<TableDamage> damage_;
-  std::shared_ptr<rocksdb::Cache> cache_;
+  const std::shared_ptr<rocksdb::Cache> cache_;
+  const std::shared_ptr<rocksdb::WriteBufferManager> memtables_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::unique_ptr<FileRows> file_rows_;

@@ -41,6 +41,7 @@ void set_engine_options(EngineOptions& o)
   o.capacity_bytes = 40 << 20;
   o.memtable_bytes = 64 << 20;
   o.table_cache_bytes = std::min(o.table_cache_bytes, table_cache_bytes_max);
+  o.replay_bytes = 16 << 10;  // so that a recovery reads rows again
   o.delete_range_threshold = 4;
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
