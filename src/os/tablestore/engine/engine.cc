@@ -22,6 +22,8 @@
 #include "os/tablestore/engine/recovery.h"
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/salvage.h"
+#include "os/tablestore/engine/space/relief.h"
+#include "os/tablestore/engine/space/space_account.h"
 #include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/row_overlay.h"
 #include "os/tablestore/engine/troubles.h"
@@ -51,9 +53,6 @@ void fill_defaults(Reporter* reporter) {
 std::shared_ptr<Threads> threads_of(const EngineOptions& o) {
   return o.threads ? o.threads : std::make_shared<OwnThreads>();
 }
-
-// What stays available on the file system for the table's growth.
-uint64_t headroom_bytes(uint64_t total) { return std::min<uint64_t>(1024 * mib, total / 20); }
 
 // Some hundreds of files at most, and a small store is not all one container.
 uint64_t automatic_container_bytes(uint64_t available) {
@@ -100,19 +99,10 @@ TableOptions table_options(const EngineOptions& o) {
   return t;
 }
 
-ContainerOptions container_options(const EngineOptions& o, const Label& label,
-                                   const DiskSpace& space) {
+ContainerOptions container_options(const EngineOptions& o, const Label& label) {
   ContainerOptions c;
   c.container_bytes = label.container_bytes;
-  const uint64_t total = o.capacity_bytes ? std::min(o.capacity_bytes, space.total_bytes)
-                                          : space.total_bytes;
-  c.headroom_bytes = headroom_bytes(total);
-  if (o.capacity_bytes) {
-    const uint64_t others = label.log_bytes + c.headroom_bytes;
-    // 0 would mean no cap at all
-    c.capacity_bytes = std::max(label.container_bytes,
-                                o.capacity_bytes > others ? o.capacity_bytes - others : 0);
-  }
+  c.capacity_bytes = o.capacity_bytes;
   c.prepare_bytes_per_second = o.prepare_bytes_per_second;
   c.punch_bytes_per_second = o.punch_bytes_per_second;
   c.prepare_ahead_bytes = o.prepare_ahead_bytes;
@@ -125,19 +115,20 @@ ContainerOptions container_options(const EngineOptions& o, const Label& label,
 Status provision(Disk& disk, const EngineOptions& o, const Label& label) {
   auto space = disk.space();
   if (!space.ok()) return space.status();
-  const ContainerOptions limits = container_options(o, label, *space);
+  const OtherSpace others{label.log_bytes, table_reserve_bytes({}, label.log_bytes, false)};
+  const uint64_t available = GrowthPolicy(container_options(o, label))
+                                 .state({}, space->available_bytes, others)
+                                 .growable_bytes;
   uint64_t bytes = o.provision_bytes;
-  if (limits.capacity_bytes) bytes = std::min(bytes, limits.capacity_bytes);
+  if (o.capacity_bytes) bytes = std::min(bytes, available);
   bytes = bytes / label.container_bytes * label.container_bytes;
-  auto no_space = [&](uint64_t available) {
+  const auto no_space = [&] {
     return Status(ENOSPC, disk.name() + ": " + std::to_string(available / mib) +
                               " MiB available for objects, tablestore_provision_size wants " +
                               std::to_string(bytes / mib) +
                               " MiB of them written: make it smaller, or the file system larger");
   };
-  const uint64_t available =
-      space->available_bytes - std::min(space->available_bytes, limits.headroom_bytes);
-  if (bytes > available) return no_space(available);
+  if (bytes > available) return no_space();
   uint64_t told = 0;
   const Status s = Containers::provision(disk, label.container_bytes, bytes, [&](uint64_t made) {
     if (!o.reporter.log || (made - told < 1024 * mib && made < bytes)) return;
@@ -146,7 +137,7 @@ Status provision(Disk& disk, const EngineOptions& o, const Label& label) {
                                               std::to_string(bytes / mib) +
                                               " MiB of containers are written");
   });
-  return s.code() == ENOSPC ? no_space(available) : s;
+  return s.code() == ENOSPC ? no_space() : s;
 }
 
 // What is wrong with the file system itself. A store that is there opens all the same.
@@ -188,6 +179,7 @@ struct Engine::Impl {
   ~Impl() {
     watch.reset();
     background.reset();
+    if (relief) relief->stop();
     if (lane) lane->stop();  // it calls the others, and a checkpoint may wait for it
     voucher.reset();
     checkpointer.reset();
@@ -202,6 +194,13 @@ struct Engine::Impl {
   std::unique_ptr<LogRing> log;
   std::unique_ptr<Table> table;
   std::unique_ptr<Containers> containers;
+  std::unique_ptr<Ballast> ballast;
+  std::unique_ptr<SpaceAccount> account;
+  std::unique_ptr<Relief> relief;
+  // What nobody knows the owner of is not given back, so that recovery has the ballast only.
+  const std::function<bool()> make_room = [this] {
+    return relief ? relief->make_room() : ballast->release();
+  };
   std::unique_ptr<WriteQueue> writes;
   InFlightWrites in_flight;
   std::unique_ptr<CommitLane> lane;
@@ -217,6 +216,9 @@ struct Engine::Impl {
   std::vector<Run> given_up;
 
   Status open();
+  Status open_ballast();
+  Status open_table();
+  void begin_relief();
   Status adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
   Status give_back_given_up();
   std::unique_ptr<FileWatch> make_watch();
@@ -239,10 +241,11 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   const uint64_t log_bytes = options.log_bytes
                                  ? options.log_bytes
                                  : automatic_log_bytes(available, options.segment_bytes);
-  if (space->available_bytes < log_bytes + 64 * mib)
+  if (space->available_bytes < 2 * log_bytes + 64 * mib)
     return Status(ENOSPC, disk.name() + ": " + std::to_string(space->available_bytes / mib) +
                               " MiB available, a store needs its log (tablestore_log_size = " +
-                              std::to_string(log_bytes / mib) + " MiB) and 64 MiB more");
+                              std::to_string(log_bytes / mib) +
+                              " MiB), as much for its table, and 64 MiB more");
   // What an interrupted mkfs left: there is no label, so there is no store.
   for (const char* dir : {"log", "table", "containers"})
     if (auto s = disk.remove_tree(dir); !s.ok()) return s;
@@ -288,30 +291,30 @@ Status Engine::Impl::open() {
     return Status(EINVAL, disk.name() + ": the label belongs to another store than this one; "
                                         "check that the right directory is mounted here");
   if (auto s = check_writable(disk, label); !s.ok()) return s;
-  auto space = disk.space();
-  if (!space.ok()) return space.status();
   // The log first: its locks say whether anybody else has this store open.
   auto ring = LogRing::open(
       disk, label.log_bytes, label.segment_bytes,
       [this](const std::string& line) { options.reporter.log(Reporter::Level::warning, line); });
   if (!ring.ok()) return ring.status();
   log = ring.take();
-  ContainerOptions of_containers = container_options(options, label, *space);
+  if (auto s = open_ballast(); !s.ok()) return s;
+  ContainerOptions of_containers = container_options(options, label);
   of_containers.open_threads = threads->run_by_themselves() ? open_threads : 1;
   containers = std::make_unique<Containers>(disk, of_containers, counters);
   if (auto s = containers->open(); !s.ok()) return s;
-  auto opened = Table::open(disk, table_options(options), *threads);
-  if (!opened.ok()) return opened.status();
-  table = opened.take();
+  if (auto s = open_table(); !s.ok()) return s;
   options.group_bytes_max = std::min(options.group_bytes_max, log->capacity_bytes() / 4);
   const std::function<Status()> claim_format = [this] {
     if (label.incompat & incompat_allocation_chunks) return Status();
-    label.incompat |= incompat_allocation_chunks;
-    return write_label(disk, label);
+    Label claimed = label;
+    claimed.incompat |= incompat_allocation_chunks;
+    const Status s = write_label(disk, claimed);
+    if (s.ok()) label = claimed;
+    return s;
   };
   auto recovered = recover({*log, *table, *containers, counters, options.reporter, *troubles,
-                            label.store_uuid, options.group_bytes_max, claim_format,
-                            options.accept_log_loss, options.replay_bytes});
+                             label.store_uuid, options.group_bytes_max, claim_format, make_room,
+                             options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
@@ -324,7 +327,8 @@ Status Engine::Impl::open() {
   writes = disk.make_write_queue();
   lane = std::make_unique<CommitLane>(
       CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
-                  options.reporter, options.group_durable, is_ending, label.store_uuid},
+                  options.reporter, options.group_durable, is_ending, make_room,
+                  label.store_uuid},
       CommitLimits{.group_bytes_max = options.group_bytes_max,
                    .gather_percent = options.gather_percent,
                    .quick_flush = std::chrono::microseconds(options.quick_flush_us),
@@ -332,7 +336,8 @@ Status Engine::Impl::open() {
                    .capture_chunks_max = options.capture_chunks_max},
       recovered->head, recovered->tail);
   checkpointer =
-      std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter);
+      std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter,
+                                     make_room);
   lane->on_log_pressure([this] { checkpointer->request(); });
   voucher = std::make_unique<Voucher>(*threads, *lane,
                                       std::chrono::milliseconds(options.vouch_after_ms));
@@ -351,12 +356,57 @@ Status Engine::Impl::open() {
   background = std::make_unique<Background>(*containers, *threads, [this](const Status& error) {
     options.reporter.fatal("container files: " + error.what());
   });
+  begin_relief();
+  containers->fill_owned();
   watch = make_watch();
   warn_of_unsafe(disk, options.reporter, *troubles);
   counters.recovery_ns = uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   // Before anything is acknowledged. It takes the leases, so that nobody had to wait until now.
   return threads->run_by_themselves() ? watch->look() : Status();
+}
+
+// To open the table takes some space, and so does a checkpoint that is due.
+Status Engine::Impl::open_ballast() {
+  ballast = std::make_unique<Ballast>(disk, ballast_bytes(label.log_bytes));
+  if (auto s = ballast->open(); !s.ok()) return s;
+  const auto space = read_repeatedly([this] { return disk.space(); });
+  if (!space.ok()) return space.status();
+  if (space->available_bytes < ballast->bytes() && ballast->release())
+    options.reporter.log(Reporter::Level::warning,
+                         disk.name() + ": only " + std::to_string(space->available_bytes / mib) +
+                             " MiB are available, the ballast is used to open the store");
+  return {};
+}
+
+// Where there is no space for what is replayed, all of it stays in memory until there is.
+Status Engine::Impl::open_table() {
+  TableOptions of_table = table_options(options);
+  const auto space = read_repeatedly([this] { return disk.space(); });
+  if (!space.ok()) return space.status();
+  if (space->available_bytes < label.log_bytes)
+    of_table.memtable_bytes = std::max(of_table.memtable_bytes, 4 * label.log_bytes);
+  for (;;) {
+    auto opened = Table::open(disk, of_table, *threads);
+    if (!opened.ok() && is_lack_of_space(opened.status().code()) && make_room()) continue;
+    if (!opened.ok()) return opened.status();
+    table = opened.take();
+    return {};
+  }
+}
+
+void Engine::Impl::begin_relief() {
+  account = std::make_unique<SpaceAccount>(*table, *ballast, label.log_bytes,
+                                           threads->run_by_themselves());
+  containers->set_others([this] { return account->others(); });
+  relief = std::make_unique<Relief>(Relief::Parts{
+      disk, *threads, *containers, *ballast, *troubles, ownership_is_known,
+      [this] { return table->compaction_lacked_space(); },
+      [this](const std::string& line) { options.reporter.log(Reporter::Level::error, line); },
+      [this](const Status& error) {
+        options.reporter.fatal("container files: " + error.what());
+      }});
+  containers->on_growth([this](const Status& s) { relief->growth_told(s); });
 }
 
 std::unique_ptr<FileWatch> Engine::Impl::make_watch() {
@@ -395,13 +445,17 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   impl->lane->start(impl->threads->run_by_themselves() ? disk.make_write_queue() : nullptr);
   impl->checkpointer->start();
   impl->voucher->start();
-  if (impl->ownership_is_known) impl->background->start();
+  if (impl->ownership_is_known) {
+    impl->background->start();
+    impl->relief->start();
+  }
   impl->watch->start();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 Status Engine::close() {
   impl_->background.reset();
+  impl_->relief->stop();
   const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
   if (!impl_->lane->drain(patience))
     return Status(ETIMEDOUT, impl_->disk.name() +
@@ -543,6 +597,8 @@ SpaceUsage Engine::space() {
   u.container_bytes = impl_->containers->file_bytes();
   u.table_bytes = impl_->table->file_bytes();
   u.log_bytes = impl_->log->capacity_bytes();
+  u.reserve_bytes = impl_->account->others().reserve_bytes;
+  if (impl_->ballast->is_there()) u.ballast_bytes = impl_->ballast->bytes();
   u.available_bytes = impl_->containers->free_bytes() + impl_->lane->pending_free_bytes();
   u.total_bytes = u.data_bytes + u.available_bytes + u.table_bytes + u.log_bytes;
   return u;
@@ -580,6 +636,7 @@ bool Engine::knows_owners() const {
 
 Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
   impl_->background->stop();
+  impl_->relief->stop();
   drain();
   Status s = impl_->adopt(owned_by_rows);
   if (s.ok() && !knows_owners()) {
@@ -592,7 +649,10 @@ Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows)
     impl_->ownership_is_known = impl_->allocation_is_known = true;
     impl_->troubles->clear(allocation_unknown);
   }
-  if (!needs_adoption()) impl_->background->start();
+  if (!needs_adoption()) {
+    impl_->background->start();
+    impl_->relief->start();
+  }
   return s;
 }
 
@@ -653,6 +713,9 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   const EngineMemory held = memory();
   all.emplace_back("bitmap_bytes", held.bitmap_bytes);
   all.emplace_back("in_flight_bytes", held.in_flight_bytes);
+  const SpaceUsage usage_now = space();
+  all.emplace_back("table_reserve_bytes", usage_now.reserve_bytes);
+  all.emplace_back("ballast_bytes", usage_now.ballast_bytes);
   const AllocatorUsage usage = impl_->containers->allocator().usage();
   for (size_t c = 0; c < usage.classes.size(); ++c) {
     const auto& k = usage.classes[c];

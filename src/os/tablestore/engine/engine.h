@@ -211,11 +211,14 @@ using SalvageFound = std::function<Status(const std::vector<DamagedTableFile>&)>
 
 struct SpaceUsage {
   uint64_t total_bytes = 0;       // what this store takes plus what it could still take
-  uint64_t available_bytes = 0;   // for new data: free slots, and containers that can still be made
+  uint64_t available_bytes = 0;   // for new data or rows: free slots, and what the file system has
+                                  // beyond the reserve
   uint64_t data_bytes = 0;        // blocks owned by rows
   uint64_t container_bytes = 0;   // container files
   uint64_t table_bytes = 0;
   uint64_t log_bytes = 0;
+  uint64_t reserve_bytes = 0;     // what has to stay available for the table
+  uint64_t ballast_bytes = 0;     // 0: it is used
 };
 
 // What an engine holds in memory.
@@ -252,9 +255,10 @@ class Engine {
   // acknowledged is in the log all the same.
   Status close();
 
-  // Promises that write() finds space for `bytes` (in whole blocks), or ENOSPC with nothing taken.
-  // May make a container file. Every write() takes from the promise of its caller; what is left is
-  // returned by unreserve().
+  // Promises that write() finds space for `bytes` (in whole blocks). An error: nothing is taken.
+  // ENOSPC: there is not so much. EROFS: see needs_adoption(). Another one: containers cannot grow
+  // for now, and it may be tried again. May make a container file. Every write() takes from the
+  // promise of its caller; what is left is returned by unreserve().
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
 

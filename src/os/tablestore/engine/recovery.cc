@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/recovery.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "os/tablestore/engine/commit/commit_lane.h"
@@ -56,6 +57,7 @@ class Recovery {
   Status replay_rows();
   Result<const LogGroup*> with_rows(const LogGroup& group);
   Status write_rows(RowCombiner* rows, uint64_t applied);
+  Status with_room(const std::function<Status()>& change);
   Status write_batch(uint32_t count, const std::string& rows);
   Status write_checkpoint();
   Status checkpoint_if_needed(RecoveredLog* log);
@@ -518,7 +520,17 @@ Status Recovery::write_rows(RowCombiner* rows, uint64_t applied) {
                                engine_rows::encode_applied(applied));
   rows->append(engine_rows::rows_with_copy, row);
   std::string rep = rows->take(parts_.counters);
-  return parts_.table.write(&rep);
+  return with_room([&] { return parts_.table.write(&rep); });
+}
+
+// The table is full of what it has to flush, and the file system, too.
+Status Recovery::with_room(const std::function<Status()>& change) {
+  Status s = change();
+  while (is_lack_of_space(s.code()) && parts_.make_room()) {
+    parts_.table.resume();
+    s = change();
+  }
+  return s;
 }
 
 Status Recovery::replay() {
@@ -599,7 +611,7 @@ Status Recovery::write_batch(uint32_t count, const std::string& rows) {
   RowBatch batch;
   batch.append(count, rows);
   std::string rep = batch.take();
-  return parts_.table.write(&rep);
+  return with_room([&] { return parts_.table.write(&rep); });
 }
 
 // Not durable before the table is flushed. What says why blocks count as owned comes before the
@@ -624,7 +636,10 @@ Status Recovery::write_checkpoint() {
     rows.clear();
     for (const auto& chunk : chunks)
       engine_rows::write_allocation(writer, chunk, end_.next_lsn);
-    if (auto s = write_batch(uint32_t(chunks.size()), rows); !s.ok()) return s;
+    if (auto s = write_batch(uint32_t(chunks.size()), rows); !s.ok()) {
+      allocator.put_back_changed(chunks);
+      return s;
+    }
   }
   rows.clear();
   engine_rows::write_with_copy(writer, engine_rows::log_start(), end_.encode());
@@ -641,10 +656,14 @@ Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
   log->head = end_;
   log->tail = start_.position;
   if (!is_filling && lasting_troubles_.empty()) return {};
-  if (auto s = write_checkpoint(); !s.ok()) return s;
-  const Status flushed = parts_.table.flush();
   // The next checkpoint makes it durable, or the next recovery comes to the same.
-  if (flushed.code() == ENOSPC && !is_filling && !lost_) return {};
+  const bool can_wait = !lost_ && end_.position - start_.position + block_bytes <=
+                                      parts_.log.capacity_bytes();
+  const Status written = write_checkpoint();
+  if (is_lack_of_space(written.code()) && can_wait) return {};
+  if (!written.ok()) return written;
+  const Status flushed = with_room([this] { return parts_.table.flush(); });
+  if (is_lack_of_space(flushed.code()) && can_wait) return {};
   if (!flushed.ok()) return flushed;
   log->tail = end_.position;
   return {};
@@ -695,7 +714,7 @@ Result<RecoveredLog> Recovery::run() {
   if (auto s = replay(); !s.ok()) return s;
   if (auto s = load_whether_ownership_is_known(); !s.ok()) return s;
   load_lasting_troubles();
-  if (auto s = parts_.claim_format(); !s.ok()) return s;
+  if (auto s = with_room(parts_.claim_format); !s.ok()) return s;
   if (auto s = checkpoint_if_needed(&log); !s.ok()) return s;
   if (auto s = begin_epoch(&log); !s.ok()) return s;
   log.ownership_is_known = ownership_is_known_;

@@ -24,6 +24,7 @@ struct RecoveryParts {
   // Called when it is certain that the store opens, and before anything is written that a program
   // which does not know of incompat_allocation_chunks must not read.
   const std::function<Status()>& claim_format;
+  const std::function<bool()>& make_room;  // see CommitParts
   bool accept_log_loss = false;  // see EngineOptions
   uint64_t replay_bytes = 64 << 20;  // of the log, that are kept in memory
 };

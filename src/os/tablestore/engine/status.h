@@ -40,6 +40,9 @@ inline bool is_lack(int code) {
          code == EAGAIN;
 }
 
+// Of these, what a file system has too little of, or does not give to this user.
+inline bool is_lack_of_space(int code) { return code == ENOSPC || code == EDQUOT; }
+
 // A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {

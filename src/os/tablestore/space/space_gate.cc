@@ -48,22 +48,39 @@ ceph::timespan SpaceGate::delay(uint64_t bytes)
   return next_write_at - now;
 }
 
-Status SpaceGate::admit(uint64_t bytes, ceph::timespan* waited)
+Status SpaceGate::reserve(const Claim& claim)
+{
+  if (claim.row_bytes > row_bytes_free) {
+    const uint64_t left = engine.space().available_bytes;
+    if (left < claim.data_bytes + claim.row_bytes)
+      return Status(ENOSPC, "no space for " + std::to_string(claim.row_bytes) +
+                                " bytes of rows: " + std::to_string(left) + " are available");
+  }
+  return claim.data_bytes > 0 ? engine.reserve(claim.data_bytes) : Status();
+}
+
+Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
 {
   *waited = ceph::timespan::zero();
   if (!waits)
-    return engine.reserve(bytes);
+    return reserve(claim);
   const auto start = ceph::mono_clock::now();
-  if (const auto d = delay(bytes); d > ceph::timespan::zero()) {
+  const uint64_t bytes = claim.data_bytes + (claim.removes ? 0 : claim.row_bytes);
+  if (const auto d = bytes > 0 ? delay(bytes) : ceph::timespan::zero();
+      d > ceph::timespan::zero()) {
     std::this_thread::sleep_for(d);
     *waited = ceph::mono_clock::now() - start;
   }
-  Status status = engine.reserve(bytes);
-  while (status.code() == ENOSPC && ceph::mono_clock::now() - start < patience) {
+  Status status = reserve(claim);
+  const auto may_pass = [&] {
+    return status.code() == ENOSPC ? ceph::mono_clock::now() - start < patience
+                                   : !status.ok() && status.code() != EROFS;
+  };
+  while (may_pass()) {
     // What was freed comes back when the transactions that freed it are durable.
     engine.drain();
     std::this_thread::sleep_for(retry_interval);
-    status = engine.reserve(bytes);
+    status = reserve(claim);
     *waited = ceph::mono_clock::now() - start;
   }
   if (status.ok()) {

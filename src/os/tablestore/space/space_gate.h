@@ -8,28 +8,38 @@
 
 namespace tablestore {
 
-/// Stands before every transaction that takes container space.
+/// Stands before every transaction.
 ///
 /// The OSD looks at statfs once a second and stops clients at its full ratios. What it sees as
 /// available does not include the reserve; when only the reserve is left, this gate slows writers
 /// down so that it lasts for at least `reserve_seconds`, many times what the OSD needs to react.
+/// Rows count as data does: they come out of the same space. Removals are not slowed down.
 /// Thread-safe.
 class SpaceGate {
  public:
   /// `waits` = false: ENOSPC at once, and nobody is slowed down.
   SpaceGate(Engine& engine, uint64_t reserve_bytes, bool waits);
 
-  /// Lets a transaction in that may take `bytes`: Engine::reserve() has promised them, after
-  /// waiting where space is short. ENOSPC only when nothing that is in flight gives space back
-  /// within `patience`. `*waited`: how long it slowed the caller down.
-  Status admit(uint64_t bytes, ceph::timespan* waited);
+  struct Claim {
+    uint64_t data_bytes;   ///< of containers
+    uint64_t row_bytes;
+    bool removes;
+  };
+  /// Lets a transaction in: Engine::reserve() has promised the space of its data, after waiting
+  /// where space is short. ENOSPC only when nothing that is in flight gives space back within
+  /// `patience`, also for many rows (`row_bytes_free` are never refused: the table's reserve is for
+  /// them); it waits for as long as it takes where containers cannot grow for another reason.
+  /// `*waited`: how long it slowed the caller down.
+  Status admit(const Claim& claim, ceph::timespan* waited);
 
   uint64_t reserve_bytes() const { return reserve_max_bytes; }
 
   static constexpr uint64_t reserve_seconds = 20;
+  static constexpr uint64_t row_bytes_free = 1 << 20;
   static constexpr auto patience = std::chrono::seconds(5);
 
  private:
+  Status reserve(const Claim& claim);
   /// How long a writer of `bytes` has to wait.
   ceph::timespan delay(uint64_t bytes);
   /// As of at most a moment ago: asking the file system for each transaction is too much.

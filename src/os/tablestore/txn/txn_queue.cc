@@ -81,7 +81,7 @@ void TxnQueue::queue(Collection& c, std::vector<Transaction>& tls, ThreadPool::T
   int r = limits.read_only ? -EROFS : 0;
   wait_for_throttle(*txc, handle);
   if (r == 0)
-    r = wait_for_space(*txc, scan.reservation, handle);
+    r = wait_for_space(*txc, scan, handle);
   // Whoever is called below before the commit might wait for it.
   bool commits_here = on_applied_sync.empty();
   if (r == 0)
@@ -141,25 +141,24 @@ void TxnQueue::wait_for_throttle(const TxnContext& txc, ThreadPool::TPHandle* ha
   parts.logger.tinc(l_tablestore_txc_throttle_lat, ceph::mono_clock::now() - started_at);
 }
 
-int TxnQueue::wait_for_space(TxnContext& txc, uint64_t bytes, ThreadPool::TPHandle* handle)
+int TxnQueue::wait_for_space(TxnContext& txc, const TxnScan& scan, ThreadPool::TPHandle* handle)
 {
-  if (bytes == 0)
-    return 0;
   ceph::timespan waited;
   const Status s = [&] {
     TimeoutSuspended suspended(handle);
-    return gate.admit(bytes, &waited);
+    return gate.admit({scan.reservation, scan.row_bytes, scan.removes}, &waited);
   }();
   if (waited > ceph::timespan::zero()) {
     parts.logger.inc(l_tablestore_space_waits);
     parts.logger.tinc(l_tablestore_space_wait_lat, waited);
   }
   if (!s.ok()) {
-    derr << "cannot reserve " << bytes << " bytes: " << s.what()
+    derr << "cannot reserve " << scan.reservation << " bytes, and " << scan.row_bytes
+         << " of rows: " << s.what()
          << "; give the file system or tablestore_capacity more space" << dendl;
     return -s.code();
   }
-  txc.reserved_bytes = bytes;
+  txc.reserved_bytes = scan.reservation;
   return 0;
 }
 

@@ -55,7 +55,7 @@ class TxnQueue {
   using LocksOfTxn = boost::container::static_vector<CollectionLocks, 2>;
 
   void wait_for_throttle(const TxnContext& txc, ThreadPool::TPHandle* handle);
-  int wait_for_space(TxnContext& txc, uint64_t bytes, ThreadPool::TPHandle* handle);
+  int wait_for_space(TxnContext& txc, const TxnScan& scan, ThreadPool::TPHandle* handle);
   /// 0, or an error, and nothing is changed. `commits_here`: whether the caller can call
   /// Engine::commit_here(), and then, whether he has to.
   int build_and_submit(Collection& c, const std::shared_ptr<TxnContext>& txc,

@@ -19,10 +19,18 @@ void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
   switch (op.op) {
   case Transaction::OP_WRITE:
     scan->written_bytes += op.len;
+    if (op.len <= inline_bound)
+      scan->row_bytes += op.len;
     scan->reservation += ObjectData::reservation_for_write(op.off, op.len, inline_bound);
     break;
-  case Transaction::OP_ZERO:
+  case Transaction::OP_REMOVE:
+  case Transaction::OP_OMAP_CLEAR:
+    scan->removes = true;
+    break;
   case Transaction::OP_TRUNCATE:
+    scan->removes = true;
+    [[fallthrough]];
+  case Transaction::OP_ZERO:
     scan->reservation += ObjectData::reservation_for_edges(inline_bound);
     break;
   case Transaction::OP_CLONERANGE2:
@@ -36,8 +44,10 @@ void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
   case Transaction::OP_CLONE:
     scan->reservation += ObjectData::reservation_for_clone_range(0, 0, 0, inline_bound);
     break;
-  case Transaction::OP_MKCOLL:
   case Transaction::OP_RMCOLL:
+    scan->removes = true;
+    [[fallthrough]];
+  case Transaction::OP_MKCOLL:
   case Transaction::OP_SPLIT_COLLECTION2:
   case Transaction::OP_MERGE_COLLECTION:
   case Transaction::OP_COLL_SET_BITS:
@@ -106,6 +116,7 @@ TxnScan scan_transactions(std::vector<Transaction>& tls, uint64_t inline_bound_b
     }
   }
   scan.meta_can_wait = kinds.meta && kinds.others && !kinds.mixed && !scan.changes_collections;
+  scan.row_bytes += scan.bytes - std::min(scan.bytes, scan.written_bytes);
   // get_num_bytes() leaves out the page-aligned part of data, or counts all of it.
   scan.bytes = std::max(scan.bytes, scan.written_bytes);
   std::sort(scan.cids.begin(), scan.cids.end());

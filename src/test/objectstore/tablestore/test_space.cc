@@ -306,3 +306,67 @@ TEST_F(StoreCapacity, SmallObjectsFillItAsWell)
     EXPECT_TRUE(same(content(b * 1000 + 1, 4 * KiB),
                      read(ch, object("s" + std::to_string(b) + ".1"))));
 }
+
+/// Most of the space is in containers from the beginning.
+class ProvisionedCapacity : public StoreCapacity {
+ protected:
+  void SetUp() override
+  {
+    set("tablestore_provision_size", std::to_string(256 * MiB));
+    set("tablestore_container_size", std::to_string(4 * MiB));
+    StoreCapacity::SetUp();
+  }
+  /// Objects with omap alone until none is available; their number.
+  int fill_with_omap()
+  {
+    int count = 0;
+    while (statfs().available > 0 && count < int(capacity / (256 * KiB))) {
+      Transaction t;
+      std::map<std::string, bufferlist> keys{{"k", content(count, 256 * KiB)}};
+      t.touch(ch->cid, nth(count));
+      t.omap_setkeys(ch->cid, nth(count), keys);
+      commit(ch, std::move(t));
+      ++count;
+    }
+    return count;
+  }
+};
+
+TEST_F(ProvisionedCapacity, OmapFillsItAndTheStoreSaysSo)
+{
+  const int count = fill_with_omap();
+  EXPECT_EQ(0u, statfs().available);
+  EXPECT_GT(count, int(64 * MiB / (256 * KiB)));
+  EXPECT_TRUE(eventually([&] { return disk_usage() <= capacity + 16 * MiB; }));
+  osd_alert_list_t alerts;
+  store_statfs_t s;
+  store->statfs(&s, &alerts);
+  EXPECT_EQ(1u, alerts.count("TABLESTORE_NO_SPACE"));
+  remount({&ch});
+  for (int i = 0; i < count; ++i)
+    remove(ch, nth(i));
+  wait_durable(ch);
+  EXPECT_TRUE(list(ch).empty());
+  remount({&ch});
+  EXPECT_TRUE(list(ch).empty());
+}
+
+TEST_F(ProvisionedCapacity, MoreRowsThanThereIsSpaceForAreRefusedWhole)
+{
+  const int count = fill_with_omap();
+  Transaction t;
+  std::map<std::string, bufferlist> keys;
+  for (int i = 0; i < 8; ++i)
+    keys["k" + std::to_string(i)] = content(i, MiB);
+  t.touch(ch->cid, object("many rows"));
+  t.omap_setkeys(ch->cid, object("many rows"), keys);
+  int error = 0;
+  try {
+    queue(ch, std::move(t));
+  } catch (int e) {
+    error = e;
+  }
+  EXPECT_EQ(-ENOSPC, error);
+  EXPECT_FALSE(store->exists(ch, object("many rows")));
+  EXPECT_EQ(size_t(count), list(ch).size());
+}

@@ -34,7 +34,9 @@ class FileWrapper : public File {
     return below_->write_zeroes(offset, length);
   }
   Status punch(uint64_t offset, uint64_t length) override { return below_->punch(offset, length); }
-  Result<std::vector<ByteRange>> unwritten() override { return below_->unwritten(); }
+  Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes = nullptr) override {
+    return below_->unwritten(holes);
+  }
   Result<uint64_t> make_plain() override { return below_->make_plain(); }
   Result<Sharing> watch(bool look) override { return below_->watch(look); }
   bool needs_own_flush() const override { return below_->needs_own_flush(); }

@@ -106,18 +106,10 @@ class MemoryDisk::OpenFile : public File {
     return {};
   }
 
-  Result<std::vector<ByteRange>> unwritten() override {
+  Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes) override {
     std::lock_guard lock(disk_.mutex_);
-    std::vector<ByteRange> ranges;
-    for (uint64_t i = 0; i < content_->extents.size(); ++i) {
-      if (content_->extents[i] == Extent::written) continue;
-      if (!ranges.empty() && ranges.back().offset + ranges.back().length == i * block_bytes) {
-        ranges.back().length += block_bytes;
-      } else {
-        ranges.push_back({i * block_bytes, block_bytes});
-      }
-    }
-    return ranges;
+    if (holes) *holes = ranges([](Extent extent) { return extent == Extent::hole; });
+    return ranges([](Extent extent) { return extent != Extent::written; });
   }
 
  private:
@@ -126,6 +118,20 @@ class MemoryDisk::OpenFile : public File {
     require_aligned(offset, length);
     if (Status s = disk_.enter(operation, path_, offset, length); !s.ok()) return s;
     return disk_.extend(*content_, offset, length, state);
+  }
+
+  template <typename Is>
+  std::vector<ByteRange> ranges(Is is) const {
+    std::vector<ByteRange> ranges;
+    for (uint64_t i = 0; i < content_->extents.size(); ++i) {
+      if (!is(content_->extents[i])) continue;
+      if (!ranges.empty() && ranges.back().offset + ranges.back().length == i * block_bytes) {
+        ranges.back().length += block_bytes;
+      } else {
+        ranges.push_back({i * block_bytes, block_bytes});
+      }
+    }
+    return ranges;
   }
 
   void erase_blocks(uint64_t offset, uint64_t length) {

@@ -93,6 +93,24 @@ TEST_F(AllocatorRecoveryTest, ACaptureThatIsGivenUpLeavesTheRestToTheNext) {
   EXPECT_EQ(rest[0].container, 2u);
 }
 
+TEST_F(AllocatorRecoveryTest, WhatIsPutBackIsForTheNextCaptureAlsoOfWhatIsGone) {
+  for (uint32_t id = 1; id <= 2; ++id) add(id);
+  BlockBitmap owned(container_blocks);
+  owned.set(0, 64);
+  allocator.load_whole(3, owned);
+  allocator.replay_freed({3, 0, 64}, 1);
+  for (uint32_t id = 1; id <= 2; ++id) allocator.replay_owned({id, 0, 64}, 1);
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  const auto taken = take_changed();
+  ASSERT_GE(taken.size(), 3u);
+  EXPECT_EQ(taken.back().container, 3u);
+  allocator.put_back_changed(taken);
+  const auto again = take_changed();
+  ASSERT_EQ(again.size(), taken.size());
+  EXPECT_EQ(again.front().owned.count(), 64u);
+  EXPECT_EQ(again.back().container, 3u);
+}
+
 // What was owned when its rows were written last is written as not owned, and only then do they go.
 TEST_F(AllocatorRecoveryTest, RowsOfARemovedContainerGoAfterTheCaptureThatFollows) {
   add(1);

@@ -130,11 +130,13 @@ class FailedSyncsTest : public EngineFixture {
     failing_.path = path;
     failing_.status = status;
   }
+  // Each of them goes through the log: one that is too large for it would be flushed at once.
   void write_rows() {
-    auto txn = std::make_shared<Txn>();
-    for (char c = 'a'; c < 'i'; ++c)
+    for (char c = 'a'; c < 'i'; ++c) {
+      auto txn = std::make_shared<Txn>();
       txn->put(Family::omap, std::string(1, c), std::string(400000, c));
-    commit(txn);
+      commit(txn);
+    }
   }
   std::vector<std::string> fatal() {
     std::lock_guard lock(mutex_);

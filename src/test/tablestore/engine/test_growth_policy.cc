@@ -28,6 +28,9 @@ class GrowthPolicyTest : public testing::Test {
   void called_for(unsigned slot_class, uint64_t slots) {
     state.usage.classes[slot_class].recent_slots = slots;
   }
+  uint64_t growable_bytes(uint64_t available_bytes, const OtherSpace& others = {}) const {
+    return policy().state(state.usage, available_bytes, others).growable_bytes;
+  }
   NewFile new_file(uint64_t growable_bytes) {
     state.growable_bytes = growable_bytes;
     return policy().new_file(state);
@@ -39,20 +42,57 @@ class GrowthPolicyTest : public testing::Test {
 
 // --- how much there is
 
-TEST_F(GrowthPolicyTest, ContainersGrowUpToTheHeadroom) {
-  options.headroom_bytes = 10 * mib;
-  EXPECT_EQ(policy().growable_bytes(state.usage, 32 * mib), 22 * mib);
-  EXPECT_EQ(policy().growable_bytes(state.usage, 10 * mib), 0u);
-  EXPECT_EQ(policy().growable_bytes(state.usage, 3 * mib), 0u);
+TEST_F(GrowthPolicyTest, ContainersGrowUpToTheReserveOfOthers) {
+  const OtherSpace others{.reserve_bytes = 10 * mib};
+  EXPECT_EQ(growable_bytes(32 * mib, others), 22 * mib);
+  EXPECT_EQ(growable_bytes(10 * mib, others), 0u);
+  EXPECT_EQ(growable_bytes(3 * mib, others), 0u);
 }
 
 TEST_F(GrowthPolicyTest, ContainersGrowUpToTheCapacity) {
   options.capacity_bytes = 16 * mib;
   have(0, 12 * mib, 0);
-  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 4 * mib);
-  EXPECT_EQ(policy().growable_bytes(state.usage, 3 * mib), 3 * mib);
+  EXPECT_EQ(growable_bytes(100 * mib), 4 * mib);
+  EXPECT_EQ(growable_bytes(3 * mib), 3 * mib);
   have(0, 8 * mib, 0);  // the capacity was lowered
-  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 0u);
+  EXPECT_EQ(growable_bytes(100 * mib), 0u);
+}
+
+TEST_F(GrowthPolicyTest, TheCapacityIsOfAllThatTheStoreTakes) {
+  options.capacity_bytes = 32 * mib;
+  have(0, 12 * mib, 8 * mib);
+  const OtherSpace others{.taken_bytes = 9 * mib, .reserve_bytes = 5 * mib};
+  EXPECT_EQ(growable_bytes(100 * mib, others), 6 * mib);
+  EXPECT_EQ(growable_bytes(7 * mib, others), 2 * mib);
+  EXPECT_EQ(policy().state(state.usage, 100 * mib, others).short_bytes, 0u);
+}
+
+TEST_F(GrowthPolicyTest, WhatOthersLackIsNotPromised) {
+  have(0, 12 * mib, 8 * mib);
+  state = policy().state(state.usage, 2 * mib, {.reserve_bytes = 5 * mib});
+  EXPECT_EQ(state.growable_bytes, 0u);
+  EXPECT_EQ(state.short_bytes, 3 * mib);
+  EXPECT_EQ(policy().free_bytes(state), 5 * mib);
+  EXPECT_TRUE(policy().can_promise(state, 5 * mib_blocks));
+  EXPECT_FALSE(policy().can_promise(state, 5 * mib_blocks + 1));
+}
+
+TEST_F(GrowthPolicyTest, OthersLackWhatGoesBeyondTheCapacity) {
+  options.capacity_bytes = 20 * mib;
+  have(0, 12 * mib, 8 * mib);
+  const OtherSpace others{.taken_bytes = 9 * mib, .reserve_bytes = 2 * mib};
+  EXPECT_EQ(policy().state(state.usage, 100 * mib, others).short_bytes, 3 * mib);
+}
+
+TEST_F(GrowthPolicyTest, WhoeverIsShortGetsRunsOfAnySizeTheLargeOnesFirst) {
+  const auto little = GrowthPolicy::relief_sizes(1);
+  EXPECT_EQ(little[0].min_blocks, mib_blocks);
+  EXPECT_EQ(little[0].max_blocks, mib_blocks);
+  EXPECT_GT(little[0].min_blocks, little[1].min_blocks);
+  EXPECT_EQ(little[2].min_blocks, 1u);
+  EXPECT_EQ(GrowthPolicy::relief_sizes(5 * mib)[2].max_blocks, 5 * mib_blocks);
+  EXPECT_FALSE(policy().relieves_with_container(4 * mib - 1));
+  EXPECT_TRUE(policy().relieves_with_container(4 * mib));
 }
 
 TEST_F(GrowthPolicyTest, PunchedSpaceIsTheFileSystems) {
@@ -60,7 +100,7 @@ TEST_F(GrowthPolicyTest, PunchedSpaceIsTheFileSystems) {
   have(0, 12 * mib, 0);
   state.usage.punched_blocks = 2 * mib_blocks;
   EXPECT_EQ(GrowthPolicy::file_bytes(state.usage), 10 * mib);
-  EXPECT_EQ(policy().growable_bytes(state.usage, 100 * mib), 6 * mib);
+  EXPECT_EQ(growable_bytes(100 * mib), 6 * mib);
 }
 
 TEST_F(GrowthPolicyTest, WhatCanGrowIsPunchedRunsAndWholeContainers) {
@@ -134,18 +174,6 @@ TEST_F(GrowthPolicyTest, RunsAreRestoredInBoundedPieces) {
   EXPECT_EQ(GrowthPolicy::restore_blocks(state), 5 * mib_blocks);
   state.growable_bytes = 1000 * mib;
   EXPECT_EQ(GrowthPolicy::restore_blocks(state), 64 * mib_blocks);
-}
-
-TEST_F(GrowthPolicyTest, AHoleIsFilledWholeOrByWorthwhilePieces) {
-  options.headroom_bytes = 10 * mib;
-  const uint32_t hole = 4 * mib_blocks;
-  EXPECT_EQ(policy().fill_blocks(hole, 14 * mib), hole);
-  EXPECT_EQ(policy().fill_blocks(hole, 12 * mib), 2 * mib_blocks);
-  EXPECT_EQ(policy().fill_blocks(hole, 11 * mib), mib_blocks);
-  EXPECT_EQ(policy().fill_blocks(hole, 11 * mib - 1), 0u);
-  EXPECT_EQ(policy().fill_blocks(3, 10 * mib + 3 * block_bytes), 3u);
-  EXPECT_EQ(policy().fill_blocks(3, 10 * mib + 2 * block_bytes), 0u);
-  EXPECT_EQ(policy().fill_blocks(3, 5 * mib), 0u);
 }
 
 // --- what to do ahead of use

@@ -665,7 +665,8 @@ TEST_F(TableAheadTest, TheRowsAreKeptAndNothingIsHandedOut) {
   for (const char* key : {"a", "b", "c"}) EXPECT_EQ(get(Family::object, key), "v");
   EXPECT_EQ(engine->reserve(block_bytes).code(), EROFS);
   // Nothing is written ahead, punched or removed either.
-  for (const char* work : {"prepare", "shrink"}) EXPECT_FALSE(threads->started.contains(work));
+  for (const char* work : {"prepare", "shrink", "relieve"})
+    EXPECT_FALSE(threads->started.contains(work)) << work;
   expect_data(unknown.extents, 7);
 }
 

@@ -56,7 +56,10 @@ class VastDisk : public DiskWrapper {
     Status allocate(uint64_t, uint64_t) override { return {}; }
     Status write_zeroes(uint64_t, uint64_t) override { return {}; }
     Status punch(uint64_t, uint64_t) override { return {}; }
-    Result<std::vector<ByteRange>> unwritten() override { return std::vector<ByteRange>(); }
+    Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes) override {
+      if (holes) holes->clear();
+      return std::vector<ByteRange>();
+    }
 
    private:
     VastDisk& disk_;

@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[Room, ...], ...] = (
     (("rows/",),),
     # The engine: how its rooms hang together.
     (("engine/engine.cc", "engine/txn.cc", "engine/recovery.*", "engine/salvage.*"),),
-    (("engine/commit/",),),
+    (("engine/commit/",), ("engine/space/",)),
     (("engine/table/",),),
     # The engine's face for the store. Its types (Txn, Family, Reporter) are those of the rooms
     # above, which hand transactions on; what is below does not know what a transaction is.

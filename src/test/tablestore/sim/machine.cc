@@ -316,6 +316,20 @@ void Machine::check_live() {
   if (!d.empty()) throw Failure{"of a running store: " + d};
 }
 
+void Machine::check_space() {
+  // What rows take is known when their file is written.
+  constexpr uint64_t slack = 4 << 20;
+  const uint64_t available = engine_->space().available_bytes / block_bytes * block_bytes;
+  const Status s = engine_->reserve(available);
+  if (!s.ok())
+    throw Failure{std::to_string(available) + " bytes are available, and cannot be had: " +
+                  s.what()};
+  engine_->unreserve(available);
+  const uint64_t taken = disk_->image().taken_bytes();
+  if (taken > engine_options().capacity_bytes + slack)
+    throw Failure{"the store takes " + std::to_string(taken) + " bytes, more than its capacity"};
+}
+
 // ---- of the disks of these stores
 
 LiveLog read_live_log(const DiskImage& whole) {

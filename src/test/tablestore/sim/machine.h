@@ -33,6 +33,7 @@ class Machine {
   static void begin_contents(uint64_t number) { next_content_ = number; }
 
   SimDisk& disk() { return *disk_; }
+  const SimDisk& disk() const { return *disk_; }
   Engine& engine() { return *engine_; }
   SteppedThreads& threads() { return *threads_; }
 
@@ -81,6 +82,9 @@ class Machine {
   void accept_dropped();
   // While nothing is queued: everything that was submitted is there, durable and applied.
   void check_live();
+  // The same: what is said to be available can be had, and there is no more of the store than its
+  // capacity.
+  void check_space();
   // Nothing is queued, or on its way to a group.
   bool is_quiet() const;
   // There may be no space for a group that says nothing new.

@@ -52,6 +52,15 @@ void Run::one(Op op, uint32_t object, uint32_t n) {
   ++result_.transactions;
 }
 
+// Of a quarter of it, to be exact: it is made durable by a checkpoint.
+void Run::larger_than_the_log(uint32_t object, Random& random) {
+  std::vector<OpOnObject> ops{{Op(random() % op_kinds), object, uint32_t(random() % 100000)}};
+  for (unsigned n = 3 + random() % 6; n > 0; --n)
+    ops.push_back({Op::big_rows, object, uint32_t(random())});
+  machine_->transaction(ops);
+  ++result_.transactions;
+}
+
 // What may fail of a full or failing disk, or of a damaged table. It ends this life only where
 // something could not be written.
 void Run::check(const Status& status, const char* doing) {
@@ -83,6 +92,8 @@ void Run::check_vouched(const char* after) {
 void Run::background(Step::Kind kind, Random& random) {
   const char* work = kind == Step::Kind::prepare ? "prepare" : "shrink";
   for (uint64_t n = 1 + random() % 8; n > 0; --n) machine_->threads().step(work);
+  if (kind == Step::Kind::shrink)
+    for (uint64_t n = random() % 4; n > 0; --n) machine_->threads().step("relieve");
   if (random() % 4 == 0) machine_->step_compaction();
 }
 
@@ -120,11 +131,14 @@ void Run::make(const Step& step, Random& random) {
     }
     case Step::Kind::bulk: {
       const uint32_t object = uint32_t(random() % 6);
+      if (random() % 8 == 0) return larger_than_the_log(object, random);
       return one(Op::big_rows, object, uint32_t(random()));
     }
     case Step::Kind::drain:
       machine_->engine().drain();
       if (!taken_ && !machine_->table_is_full()) machine_->check_live();
+      if (!taken_ && !machine_->table_is_full() && !faulty_ && random() % 4 == 0)
+        machine_->check_space();
       return;
     case Step::Kind::read: return machine_->check_some(random, faulty_);
     case Step::Kind::checkpoint: return check(machine_->engine().checkpoint(), "checkpoint");

@@ -28,6 +28,7 @@ class Run : public HistoryRun {
   void make(const Step& step, Random& random);
   void transaction(Random& random, bool abandon);
   void one(Op op, uint32_t object, uint32_t n);
+  void larger_than_the_log(uint32_t object, Random& random);
   void background(Step::Kind kind, Random& random);
   void fill_disk(Random& random);
   static Faults slowness(Random& random);
@@ -68,6 +69,7 @@ class Run : public HistoryRun {
   Random side_random_;
   uint64_t crash_in_ = 0;          // I/Os; 0: none is due
   bool faulty_ = false;            // the disk fails now and then
+  bool still_full_ = false;        // who filled the disk before the crash may be there after it
 };
 
 }  // namespace tablestore::sim

@@ -30,6 +30,15 @@ void tell(const DiskImage& left, const Bounds& bounds) {
               bounds.may_refuse() ? "; may be refused: " : "", bounds.refusal.c_str());
 }
 
+// That is whole.
+bool has_ballast(const DiskImage& image) {
+  const DiskImage::InodeId id = image.lookup("ballast");
+  if (!id) return false;
+  const FileView& file = image.inode(id).current;
+  return file.size == Machine::engine_options().log_bytes / 2 &&
+         std::ranges::count(file.extents, FileView::Extent::hole) == 0;
+}
+
 }  // namespace
 
 // From now on crashes come as arm() says, and some I/Os are remembered for side crashes.
@@ -157,6 +166,7 @@ void Run::crash(const Snapshot& snapshot, Random random) {
   machine_->disk().watch(nullptr);
   count_life(*machine_);
   auto before = std::move(machine_);
+  still_full_ = options_.full && before->disk().other_bytes() > 0;
   side_crashes(*before);
   over_ = recover_at_last(&machine_, *before, snapshot, random) == Reopened::refused;
   faulty_ = false;
@@ -177,7 +187,7 @@ Reopened Run::recover_at_last(MachinePtr* machine, const Machine& before,
       snapshot, random,
       {.trace = options_.trace,
        .count = [this](const Snapshot& at) { result_.count_crash(at); },
-       .heal = [this] { faulty_ = false; },
+       .heal = [this] { faulty_ = still_full_ = false; },
        .reopen = [&](const DiskImage& left, Random& random, bool may_crash,
                      std::optional<Snapshot>* next) {
          const Reopened r = recover(machine, before, &due, left, random, may_crash, next);
@@ -193,6 +203,12 @@ Reopened Run::recover(MachinePtr* result, const Machine& before, Due* due,
                       std::optional<Snapshot>* again) {
   *result = std::make_unique<Machine>(left, random(), before.floor(), before.floor_lsn());
   Machine& machine = **result;
+  // A crash may have undone punches. A file system hands space out again only when it is durable
+  // that it was given back, so that it is never more than full.
+  if (still_full_ && random() % 2)
+    machine.disk().set_other_bytes(std::min(
+        before.disk().other_bytes(),
+        Machine::capacity_bytes - std::min(Machine::capacity_bytes, left.taken_bytes())));
   Faults faults;
   if (faulty_ && options_.errors && random() % 2)
     faults = random() % 2 ? Faults{.data_read_error = 0.2}
@@ -234,7 +250,11 @@ Reopened Run::judge(const Machine& before, Machine* machine, const std::string& 
   // What an earlier attempt was allowed to lose, it may have lost.
   due->least_lsn = std::min(due->least_lsn, bounds.least_lsn);
   if (!machine) return Reopened::again;
-  if (!why.empty() && machine->disk().refused().any()) {
+  if (!why.empty() && machine->disk().no_spaces() > 0) {
+    if (has_ballast(left)) throw Failure{"a full disk, a ballast, and it does not open: " + why};
+    still_full_ = false;
+  }
+  if (!why.empty() && (machine->disk().refused().any() || machine->disk().no_spaces() > 0)) {
     ++result_.died;
     return Reopened::again;
   }

@@ -78,12 +78,22 @@ class SimDisk::SimFile : public File {
   Status punch(uint64_t offset, uint64_t length) override {
     return run({.kind = PendingOp::Kind::punch, .offset = offset, .length = length});
   }
-  Result<std::vector<ByteRange>> unwritten() override {
+  Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes) override {
     std::lock_guard lock(disk_.mutex_);
-    if (!disk_.image_.in_place()) return std::vector<ByteRange>{{0, view().size}};
+    const auto in_holes = ranges([](auto extent) { return extent == FileView::Extent::hole; });
+    const std::vector<ByteRange> all{{0, view().size}};
+    if (holes) *holes = disk_.image_.in_place() || in_holes.empty() ? in_holes : all;
+    if (!disk_.image_.in_place()) return all;
+    return ranges([](auto extent) { return extent != FileView::Extent::written; });
+  }
+
+ private:
+  const FileView& view() const { return disk_.image_.inode(id_).current; }
+  template <typename Is>
+  std::vector<ByteRange> ranges(Is is) const {
     std::vector<ByteRange> ranges;
     for (uint64_t b = 0; b < view().extents.size(); ++b) {
-      if (view().extents[b] == FileView::Extent::written) continue;
+      if (!is(view().extents[b])) continue;
       if (!ranges.empty() && ranges.back().offset + ranges.back().length == b * block_bytes)
         ranges.back().length += block_bytes;
       else
@@ -91,9 +101,6 @@ class SimDisk::SimFile : public File {
     }
     return ranges;
   }
-
- private:
-  const FileView& view() const { return disk_.image_.inode(id_).current; }
   Status run(PendingOp op) {
     std::lock_guard lock(disk_.mutex_);
     auto submitted = disk_.submit(id_, std::move(op));

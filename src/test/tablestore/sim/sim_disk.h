@@ -70,6 +70,7 @@ class SimDisk : public Disk {
   void end_of_process();
   // Space that others take on the file system.
   void set_other_bytes(uint64_t bytes);
+  uint64_t other_bytes() const { return other_bytes_; }
   DiskImage image() const;
   // What happens to the disk while nobody writes to it.
   void change(const std::function<void(DiskImage* image)>& work);

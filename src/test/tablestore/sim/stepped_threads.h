@@ -17,9 +17,9 @@ namespace tablestore::sim {
 //
 // Who waits within a call (Threads::wait) is helped by the pieces of work in the order in which
 // they were started, by the first that has something to do. Some are for the simulator alone to
-// time: "prepare", "shrink" and "vouch" never help, and "checkpoint" does only where nothing else
-// can, as when the log is full. Or they help in turn, so that transactions are committed while a
-// checkpoint waits for its rows.
+// time: "prepare", "shrink", "relieve" and "vouch" never help, and "checkpoint" does only where
+// nothing else can, as when the log is full. Or they help in turn, so that transactions are
+// committed while a checkpoint waits for its rows.
 class SteppedThreads : public Threads {
  public:
   // Of all in this process, from the next wait on.

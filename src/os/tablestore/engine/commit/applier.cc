@@ -154,9 +154,13 @@ void Applier::write(std::string batch) {
       reporter_.fatal("cannot apply a group to the table: " + s.what());
       std::abort();  // fatal() must not return
     }
+    if (is_lack_of_space(s.code()) && make_room_()) {
+      table_.resume();
+      continue;
+    }
     if (tries % 10 == 0)
       reporter_.log(Reporter::Level::error,
-                    s.code() == ENOSPC
+                    is_lack_of_space(s.code())
                         ? "the file system is full, writes wait until it has space again: " +
                               s.what()
                         : "writes wait until there is what the process lacks: " + s.what());

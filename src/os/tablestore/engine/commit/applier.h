@@ -27,11 +27,14 @@ namespace tablestore {
 // some groups are worth a batch of the table, but not where somebody waits for applied().
 class Applier {
  public:
-  Applier(Threads& threads, Table& table, Counters& counters, const Reporter& reporter)
+  // `make_room`: see CommitParts.
+  Applier(Threads& threads, Table& table, Counters& counters, const Reporter& reporter,
+          const std::function<bool()>& make_room)
       : threads_(threads),
         table_(table),
         counters_(counters),
         reporter_(reporter),
+        make_room_(make_room),
         combiner_([&table](const Row& range, CountedRows* erasures) {
           return table.list_erasures(range, erasures);
         }) {}
@@ -74,6 +77,7 @@ class Applier {
   Table& table_;
   Counters& counters_;
   const Reporter& reporter_;
+  const std::function<bool()>& make_room_;
   RowCombiner combiner_;          // step()'s
 
   mutable std::mutex mutex_;

@@ -5,8 +5,13 @@
 namespace tablestore {
 
 Checkpointer::Checkpointer(Threads& threads, CommitLane& lane, Table& table, Counters& counters,
-                           const Reporter& reporter)
-    : threads_(threads), lane_(lane), table_(table), counters_(counters), reporter_(reporter) {}
+                           const Reporter& reporter, const std::function<bool()>& make_room)
+    : threads_(threads),
+      lane_(lane),
+      table_(table),
+      counters_(counters),
+      reporter_(reporter),
+      make_room_(make_room) {}
 
 Checkpointer::~Checkpointer() {
   {
@@ -36,8 +41,12 @@ Status Checkpointer::run_now(Patience patience) {
   table_.resume();  // what has failed meanwhile, for what was lacking, begins anew
   const auto position = lane_.capture(patience);
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
-  const Status flushed = table_.flush();
-  if (!flushed.ok()) return flushed;
+  for (;;) {
+    const Status flushed = table_.flush();
+    if (flushed.ok()) break;
+    if (!is_lack_of_space(flushed.code()) || !make_room_()) return flushed;
+    table_.resume();
+  }
   lane_.recycle(position->position);
   ++counters_.checkpoints;
   counters_.checkpoint_ns += uint64_t(
@@ -57,7 +66,7 @@ Checkpointer::Outcome Checkpointer::run_requested() {
   if (s.ok() || s.code() == ESHUTDOWN) return Outcome::done;
   if (!is_lack(s.code())) reporter_.fatal("cannot write a checkpoint: " + s.what());
   reporter_.log(Reporter::Level::error,
-                (s.code() == ENOSPC
+                (is_lack_of_space(s.code())
                      ? "the file system is full, the log cannot be recycled until it has space "
                        "again: "
                      : "the log cannot be recycled until there is what the process lacks: ") +

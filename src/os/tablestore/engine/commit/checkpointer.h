@@ -14,8 +14,9 @@ namespace tablestore {
 // checkpoint at a time.
 class Checkpointer {
  public:
+  // `make_room`: see CommitParts.
   Checkpointer(Threads& threads, CommitLane& lane, Table& table, Counters& counters,
-               const Reporter& reporter);
+               const Reporter& reporter, const std::function<bool()>& make_room);
   // After CommitLane::stop() where a checkpoint may be waiting for the lane.
   ~Checkpointer();
   void start();
@@ -37,6 +38,7 @@ class Checkpointer {
   Table& table_;
   Counters& counters_;
   const Reporter& reporter_;
+  const std::function<bool()>& make_room_;
   std::mutex one_at_a_time_;
   std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;

@@ -54,7 +54,9 @@ void CommitLane::take_group(Turn& turn) {
     // Nothing passes a barrier, and a barrier passes nothing.
     if (queue_.front()->barrier && !left.empty()) break;
     const uint64_t more = record_bytes(*queue_.front());
-    if (!turn.group.empty() && bytes + more > limits_.group_bytes_max) break;
+    if (!turn.group.empty() && (bytes + more > limits_.group_bytes_max ||
+                                is_too_large_for_log(*turn.group.front())))
+      break;
     std::shared_ptr<Txn> txn = std::move(queue_.front());
     queue_.pop_front();
     if (admissible(*txn, &overtaken)) {
@@ -114,10 +116,7 @@ bool CommitLane::is_log_half_full() const {
 // The checkpoint that makes space takes the lane for its capture, so the lane is given back
 // meanwhile, with the group in hand.
 void CommitLane::wait_for_log_space(TakenLane& lane, uint64_t bytes) {
-  if (bytes + log_margin_bytes > parts_.log.capacity_bytes())
-    fatal("a group of " + std::to_string(bytes) + " bytes does not fit the log of " +
-          std::to_string(parts_.log.capacity_bytes()) +
-          " bytes: the store needs a larger tablestore_log_size, set when it is made");
+  require(bytes + log_margin_bytes <= parts_.log.capacity_bytes(), "a group fits the log");
   {
     std::lock_guard lock(mutex_);
     if (stopping_ || log_has_space(bytes)) return;
@@ -208,20 +207,24 @@ void CommitLane::flush_group(Turn& turn) {
   parts_.counters.flush_ns += uint64_t(took.count());
 }
 
-void CommitLane::make_durable(Turn& turn) {
+void CommitLane::take_ownership(const Txn& txn, PendingFrees* frees) {
   Allocator& allocator = parts_.containers.allocator();
+  for (const auto& w : txn.writes_)
+    for (const Extent& e : w->slots) allocator.mark_owned(e);
+  for (const Extent& e : txn.frees_) {
+    allocator.mark_freed(e);
+    frees->extents.push_back(e);
+    pending_free_blocks_ += e.blocks;
+  }
+}
+
+void CommitLane::make_durable(Turn& turn) {
   PendingFrees frees{turn.head.next_lsn + turn.group.size(), {}};
   for (const auto& txn : turn.group) {
     require(txn->writes_in_flight_ == 0, "I1: the flush comes after the writes");
     require(txn->lsn_ == turn.durable_lsn + 1, "I1, I6: transactions get durable in log order");
     turn.durable_lsn = txn->lsn_;
-    for (const auto& w : txn->writes_)
-      for (const Extent& e : w->slots) allocator.mark_owned(e);
-    for (const Extent& e : txn->frees_) {
-      allocator.mark_freed(e);
-      frees.extents.push_back(e);
-      pending_free_blocks_ += e.blocks;
-    }
+    take_ownership(*txn, &frees);
     parts_.counters.data_bytes += txn->data_bytes_;
   }
   bool first_unvouched;

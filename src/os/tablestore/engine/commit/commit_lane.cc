@@ -49,7 +49,7 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       tail_(tail),
       head_position_(head.position),
       lending_(limits.quick_flush),
-      applier_(parts.threads, parts.table, parts.counters, parts.reporter) {}
+      applier_(parts.threads, parts.table, parts.counters, parts.reporter, parts.make_room) {}
 
 void CommitLane::stop() {
   {
@@ -139,6 +139,7 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
 bool CommitLane::lends_itself_to(const Txn& txn) const {
   return is_free() && !has_work() &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
+         !is_too_large_for_log(txn) &&
          log_has_space(group_bytes(std::max(record_bytes(txn), limits_.group_bytes_max))) &&
          lending_.is_wanted(std::chrono::steady_clock::now()) &&
          applier_.has_room();  // else it would wait for the table
@@ -268,6 +269,14 @@ std::optional<std::chrono::steady_clock::time_point> CommitLane::unvouched_since
 // transaction it is. Pieces wait for their turn in the table one by one, so that the lane never
 // finds the applier's queue full of them.
 std::optional<LogPosition> CommitLane::capture(Patience patience) {
+  const auto start = capture_pieces(patience);
+  std::lock_guard lock(mutex_);
+  capturing_ = false;
+  work_.notify_all();
+  return start;
+}
+
+std::optional<LogPosition> CommitLane::capture_pieces(Patience patience) {
   Allocator& allocator = parts_.containers.allocator();
   std::optional<LogPosition> start;
   for (;;) {
@@ -303,7 +312,11 @@ std::optional<CommitLane::CapturedPiece> CommitLane::capture_piece(bool first,
   const TakenLane lane = wait_between_groups(patience);
   if (!lane) return std::nullopt;
   Allocator& allocator = parts_.containers.allocator();
-  if (first) allocator.begin_capture();
+  if (first) {
+    allocator.begin_capture();
+    std::lock_guard lock(mutex_);
+    capturing_ = true;
+  }
   CapturedPiece piece{lane->head, allocator.take_changed(limits_.capture_chunks_max)};
   Counters& counters = parts_.counters;
   ++counters.checkpoint_takes;
@@ -329,8 +342,8 @@ bool CommitLane::apply(uint32_t count, std::string rows, Patience patience) {
 
 void CommitLane::recycle(uint64_t position) {
   std::lock_guard lock(mutex_);
-  require(position >= tail_ && position <= head_position_, "the log is recycled up to its end");
-  tail_ = position;
+  require(position <= head_position_, "the log is recycled up to its end");
+  tail_ = std::max(tail_, position);  // a transaction may have been its own checkpoint meanwhile
   work_.notify_all();
 }
 
@@ -418,6 +431,10 @@ bool CommitLane::commit_group(TakenLane& lane) {
   take_group(*lane);
   parts_.threads.hand_over();
   if (lane->group.empty()) return false;
+  if (is_too_large_for_log(*lane->group.front())) {
+    if (commit_by_checkpoint(lane)) pass_to_applier(*lane);
+    return true;
+  }
   const std::span<const std::byte> group = build_group(*lane);
   wait_for_log_space(lane, group.size());
   {

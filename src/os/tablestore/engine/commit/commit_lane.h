@@ -40,6 +40,8 @@ struct CommitParts {
   const std::function<void()>& group_durable;
   // Some thread has met what ends the process: nothing is acknowledged any more.
   const std::atomic<bool>& is_ending;
+  // The table has met a full file system; false: nobody can give it space.
+  const std::function<bool()>& make_room;
   StoreUuid store_uuid;
 };
 
@@ -166,6 +168,7 @@ class CommitLane {
     LogPosition at;
     std::vector<Allocator::OwnedChunk> chunks;
   };
+  std::optional<LogPosition> capture_pieces(Patience patience);
   std::optional<CapturedPiece> capture_piece(bool first, Patience patience);
   bool apply(uint32_t count, std::string rows, Patience patience);
 
@@ -188,8 +191,14 @@ class CommitLane {
   void flush(File& file) const;
   void flush_group(Turn& turn);
   void make_durable(Turn& turn);
+  void take_ownership(const Txn& txn, PendingFrees* frees);
   void release_frees(Turn& turn, uint64_t watermark);
   void pass_to_applier(Turn& turn);
+  bool is_too_large_for_log(const Txn& txn) const;
+  bool commit_by_checkpoint(TakenLane& lane);
+  bool wait_for_capture(TakenLane& lane);
+  void flush_data(Txn& txn);
+  bool flush_table();
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
@@ -216,6 +225,7 @@ class CommitLane {
   std::deque<std::shared_ptr<Txn>> queue_;
   std::vector<Txn*> abandoned_;
   uint64_t captures_waiting_ = 0;     // for the lane, between two groups
+  bool capturing_ = false;            // between the first piece and the last row
   // When the last group was made that nothing vouches for; nullopt: all are vouched for.
   std::optional<std::chrono::steady_clock::time_point> unvouched_since_;
   uint64_t tail_;            // position of the first group that recovery needs

@@ -109,6 +109,9 @@ class Allocator {
   // From here on what is owned is held, and all else is free or punched. EIO where a block is owned
   // in a container that was not added, or where the log contradicts the checkpoint.
   Status finish_recovery();
+  // What finish_recovery() found owned, and the file system without space: it is to get some, so
+  // that it has it when it is free again.
+  std::vector<Run> take_owned_without_space();
 
   // For repair: rows own exactly these blocks; containers that are not there are passed over. What
   // rows do not own stays held: it is returned, and give_back() is for when a checkpoint has told.
@@ -128,6 +131,8 @@ class Allocator {
   // At most `max`, changed since they were last taken. None: all that had changed at
   // begin_capture() have been taken.
   std::vector<OwnedChunk> take_changed(size_t max);
+  // These count as changed again: of a checkpoint that came to nothing.
+  void put_back_changed(const std::vector<OwnedChunk>& chunks);
   // The next capture takes all chunks of all containers.
   void mark_all_changed();
   // Rows that nobody needs any more where a recovery starts from that begin_capture() or later, as
@@ -154,7 +159,8 @@ class Allocator {
 
   // A run of free unwritten blocks of a class.
   std::optional<Run> begin_prepare(unsigned slot_class, uint32_t max_blocks);
-  // A run of free blocks in a quiet container. Looks at a few containers per call.
+  // A run of free blocks in a quiet container. Looks at so many containers per call.
+  static constexpr size_t punch_candidates = 64;
   std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,
                                     uint32_t max_blocks);
   // A punched run, of a class or of any.
@@ -263,6 +269,7 @@ class Allocator {
   bool recovering_ = true;
   std::map<uint32_t, BlockBitmap> missing_;  // recovering: owned blocks of containers not added
   std::map<ChunkName, uint64_t> as_of_;      // recovering: see load(); only what is not 0
+  std::vector<Run> owned_without_space_;
   std::set<ChunkName> unknown_;              // recovering: see load_unknown()
   bool checkpoint_is_whole_ = true;          // the same
   Status recovery_error_;                    // the first one

@@ -8,8 +8,7 @@
 namespace tablestore {
 namespace {
 
-// How many containers begin_punch() and idle_container() look at under the mutex.
-constexpr size_t punch_candidates = 64;
+// How many containers idle_container() looks at under the mutex.
 constexpr size_t idle_candidates = 64;
 
 }  // namespace

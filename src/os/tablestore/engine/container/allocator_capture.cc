@@ -44,6 +44,17 @@ std::vector<Allocator::OwnedChunk> Allocator::take_changed(size_t max) {
   return taken;
 }
 
+void Allocator::put_back_changed(const std::vector<OwnedChunk>& chunks) {
+  std::lock_guard lock(mutex_);
+  for (const OwnedChunk& taken : chunks) {
+    const auto here = containers_.find(taken.container);
+    BlockBitmap& changed = here != containers_.end() ? here->second->changed()
+                                                     : gone_.at(taken.container).changed;
+    changed.set(taken.chunk, 1);
+    changed_.insert(taken.container);
+  }
+}
+
 void Allocator::mark_all_changed() {
   std::lock_guard lock(mutex_);
   for (const auto& [id, container] : containers_)

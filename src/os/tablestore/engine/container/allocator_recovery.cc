@@ -154,10 +154,15 @@ Status Allocator::finish_recovery() {
   unknown_.clear();
   recovering_ = false;
   for (auto& [id, container] : containers_) {
-    container->hold_owned();
+    container->hold_owned(&owned_without_space_);
     account_new(*container);
   }
   return {};
+}
+
+std::vector<Run> Allocator::take_owned_without_space() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(owned_without_space_, {});
 }
 
 Result<std::vector<Run>> Allocator::adopt_owned(

@@ -27,6 +27,12 @@ struct AllocatorUsage {
   uint64_t punched_blocks = 0;
   uint64_t reserved_blocks = 0;  // of the free ones, promised by reserve()
   uint64_t owned_blocks = 0;
+
+  uint64_t containers() const {
+    uint64_t sum = 0;
+    for (const Class& of : classes) sum += of.containers;
+    return sum;
+  }
 };
 
 // What background work that gives space back must leave alone.

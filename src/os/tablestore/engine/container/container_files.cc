@@ -56,6 +56,7 @@ struct ContainerFiles::Opening {
   unsigned slot_class;
   std::unique_ptr<File> file;  // null: it is incomplete
   BlockBitmap unwritten;
+  BlockBitmap holes;
 };
 
 // All are open, and so locked, before they are flushed: until then, requests of a process that was
@@ -72,14 +73,15 @@ Result<std::vector<ContainerFiles::Found>> ContainerFiles::open(unsigned threads
   if (s.ok()) s = flush_all(all);
   if (s.ok())
     s = for_each_in_threads(threads, all, [this](Opening& o) {
-      auto unwritten = unwritten_blocks(*o.file);
+      o.holes = BlockBitmap(blocks());
+      auto unwritten = unwritten_blocks(*o.file, &o.holes);
       if (unwritten.ok()) o.unwritten = unwritten.take();
       return unwritten.status();
     });
   std::vector<Found> found;
   for (Opening& o : all) {
     if (s.ok()) s = add(o);
-    found.push_back({o.container, o.slot_class, std::move(o.unwritten)});
+    found.push_back({o.container, o.slot_class, std::move(o.unwritten), std::move(o.holes)});
   }
   if (s.ok()) return found;
   close();
@@ -101,7 +103,7 @@ Status ContainerFiles::list_class(unsigned slot_class, std::vector<Opening>* fou
   if (!names.ok()) return names.status();
   for (const std::string& name : *names)
     if (const auto container = parse_number(name))  // else not ours, and nothing of ours needs it
-      found->push_back({*container, slot_class, nullptr, BlockBitmap(0)});
+      found->push_back({*container, slot_class, nullptr, BlockBitmap(0), BlockBitmap(0)});
   return {};
 }
 
@@ -140,16 +142,21 @@ Status ContainerFiles::add(Opening& found) {
                          "files was put there by hand");
 }
 
-Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file) const {
-  auto ranges = file.unwritten();
+Result<BlockBitmap> ContainerFiles::unwritten_blocks(File& file, BlockBitmap* holes) const {
+  std::vector<ByteRange> hole_ranges;
+  auto ranges = file.unwritten(holes ? &hole_ranges : nullptr);
   if (!ranges.ok()) return ranges.status();
+  const auto set_all = [this](const std::vector<ByteRange>& bytes, BlockBitmap* bitmap) {
+    for (const ByteRange& range : bytes) {
+      const uint64_t first = std::min<uint64_t>(range.offset / block_bytes, blocks());
+      const uint64_t end = std::min<uint64_t>(
+          (range.offset + range.length + block_bytes - 1) / block_bytes, blocks());
+      bitmap->set(first, end - first);
+    }
+  };
   BlockBitmap bitmap(blocks());
-  for (const ByteRange& range : *ranges) {
-    const uint64_t first = std::min<uint64_t>(range.offset / block_bytes, blocks());
-    const uint64_t end = std::min<uint64_t>(
-        (range.offset + range.length + block_bytes - 1) / block_bytes, blocks());
-    bitmap.set(first, end - first);
-  }
+  set_all(*ranges, &bitmap);
+  if (holes) set_all(hole_ranges, holes);
   return bitmap;
 }
 
@@ -172,19 +179,21 @@ Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
   // No more space than that takes: this is a time when there may be none.
   if (Status s = (*file)->allocate(container_bytes_ - block_bytes, block_bytes); !s.ok()) return s;
   if (Status s = flush(**file); !s.ok()) return s;
-  auto unwritten = unwritten_blocks(**file);
+  BlockBitmap holes(blocks());
+  auto unwritten = unwritten_blocks(**file, &holes);
   if (!unwritten.ok()) return unwritten.status();
   Opening opened{container, slot_class, file.take(), unwritten.take()};
   if (Status s = add(opened); !s.ok()) return s;
   incomplete_.erase(it);
-  return Found{container, slot_class, std::move(opened.unwritten)};
+  return Found{container, slot_class, std::move(opened.unwritten), std::move(holes)};
 }
 
 Status ContainerFiles::remove_incomplete() {
   while (!incomplete_.empty()) {
     const auto [container, slot_class] = incomplete_.back();
-    if (Status s = remove_path(container, slot_class); !s.ok()) return s;
+    if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
     incomplete_.pop_back();
+    if (Status s = sync_class(slot_class); !s.ok()) return s;
   }
   return {};
 }
@@ -199,12 +208,15 @@ void ContainerFiles::close() {
 Status ContainerFiles::flushed(const Status& s) {
   if (s.ok()) return s;
   const Status failed(EIO, s.what());
+  flush_failed_ = true;
   failed_flush_(failed);
   return failed;
 }
 
 Status ContainerFiles::sync_class(unsigned slot_class) {
-  return flushed(disk_.sync_dir(class_dir(slot_class)));
+  const Status s = disk_.sync_dir(class_dir(slot_class));
+  // For want of a descriptor nothing was flushed, and nothing is lost.
+  return s.code() == EMFILE || s.code() == ENFILE ? s : flushed(s);
 }
 
 Status ContainerFiles::fill_new(File& file, Space space) {
@@ -216,21 +228,33 @@ Status ContainerFiles::fill_new(File& file, Space space) {
 
 Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class,
                                            Space space) {
-  auto file = open_watched(container_path(container, slot_class), OpenMode::create_new);
-  if (!file.ok()) return file.status();
-  Status status = fill_new(**file, space);
-  if (status.ok()) status = sync_class(slot_class);
-  if (is_lack(status.code())) {
-    *file = nullptr;
-    if (Status removed = remove_path(container, slot_class); !removed.ok()) return removed;
+  const std::string path = container_path(container, slot_class);
+  auto file = open_watched(path, OpenMode::create_new);
+  BlockBitmap unwritten(0);
+  const Status status =
+      file.ok() ? make_new(**file, slot_class, space, &unwritten) : file.status();
+  if (!status.ok()) {
+    if (file.ok()) *file = nullptr;
+    if (flush_failed_) return status;
+    // It may have a name, also where it could not be opened.
+    incomplete_.emplace_back(container, slot_class);
+    if (Status s = remove_incomplete(); !s.ok() && flush_failed_) return s;
+    return status;
   }
-  if (!status.ok()) return status;
-  auto unwritten = unwritten_blocks(**file);
-  if (!unwritten.ok()) return unwritten.status();
   std::lock_guard lock(mutex_);
   const bool added = files_.try_emplace(container, Open{file.take(), slot_class}).second;
   require(added, "a container's number is new");
   return unwritten;
+}
+
+Status ContainerFiles::make_new(File& file, unsigned slot_class, Space space,
+                                BlockBitmap* unwritten) {
+  if (Status s = fill_new(file, space); !s.ok()) return s;
+  if (Status s = sync_class(slot_class); !s.ok()) return s;
+  auto found = unwritten_blocks(file);
+  if (!found.ok()) return found.status();
+  *unwritten = found.take();
+  return {};
 }
 
 Status ContainerFiles::remove_path(uint32_t container, unsigned slot_class) {

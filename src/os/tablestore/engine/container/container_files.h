@@ -1,6 +1,7 @@
 // The container files by number: found, made and removed.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,7 @@ class ContainerFiles {
     uint32_t container;
     unsigned slot_class;
     BlockBitmap unwritten;
+    BlockBitmap holes;  // of these, the blocks that have no space
   };
   // Opens all that are there, in so many threads. Flushes all before it asks which blocks are
   // unwritten, so that what reads as written is durably so.
@@ -56,9 +58,11 @@ class ContainerFiles {
   void on_failed_flush(std::function<void(const Status&)> f) { failed_flush_ = std::move(f); }
   // An error is EIO, whatever its name is: a file system that is full is not among its reasons.
   Status flush(File& file) { return flushed(file.flush()); }
+  // One has. Any other error of a call here costs only what the call was for.
+  bool flush_failed() const { return flush_failed_; }
 
-  // Durable, with all its space, when this returns. Leaves no file behind where it fails for
-  // ENOSPC.
+  // Durable, with all its space, when this returns. Where it fails, the file is removed, at once or
+  // with the next remove_incomplete(), but where a flush has failed.
   enum class Space { allocated, written };
   Result<BlockBitmap> create(uint32_t container, unsigned slot_class,
                              Space space = Space::allocated);
@@ -88,7 +92,8 @@ class ContainerFiles {
   Status flush_all(std::vector<Opening>& found);
   Status add(Opening& found);
   Status fill_new(File& file, Space space);
-  Result<BlockBitmap> unwritten_blocks(File& file) const;
+  Result<BlockBitmap> unwritten_blocks(File& file, BlockBitmap* holes = nullptr) const;
+  Status make_new(File& file, unsigned slot_class, Space space, BlockBitmap* unwritten);
   // Returns its class.
   unsigned close_one(uint32_t container);
   Status remove_path(uint32_t container, unsigned slot_class);
@@ -96,6 +101,7 @@ class ContainerFiles {
   Disk& disk_;
   const uint64_t container_bytes_;
   std::function<void(const Status&)> failed_flush_ = [](const Status&) {};
+  std::atomic<bool> flush_failed_{false};
   mutable std::mutex visit_mutex_;
   mutable std::shared_mutex mutex_;
   std::unordered_map<uint32_t, Open> files_;

@@ -1,8 +1,10 @@
 // The ways in which containers grow, are prepared and give space back.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -15,9 +17,14 @@
 
 namespace tablestore {
 
-// no_room: there is nothing to be had in this way, or the file system is full.
+// no_room: there is nothing to be had in this way, the file system is full, or something else makes
+// growing fail, which is told to GrowthTold.
 enum class Grown { yes, no_room };
 enum class Worked { yes, nothing_to_do };
+
+// What an attempt to grow, or to give space back, came to; an error that is not just a full file
+// system stays until one succeeds.
+using GrowthTold = std::function<void(const Status&)>;
 
 inline bool no_room(const Result<Grown>& grown) { return grown.ok() && *grown == Grown::no_room; }
 inline bool nothing_to_do(const Result<Worked>& worked) {
@@ -27,7 +34,7 @@ inline bool nothing_to_do(const Result<Worked>& worked) {
 // Owns the files and the allocator, and changes both together: what the allocator calls free has
 // its space. It decides only how much is done at once. Containers has the locks: one thread at a
 // time changes the set of files (growth_mutex_), and one background step runs at a time
-// (background_mutex_). Where it reports an error, the disk fails.
+// (background_mutex_). Where it reports an error, the disk fails: a flush has, or a write of zeros.
 class ContainerSpace {
  public:
   ContainerSpace(Disk& disk, const GrowthPolicy& policy, Counters& counters);
@@ -46,14 +53,22 @@ class ContainerSpace {
   GrowthMemory& memory() { return memory_; }
   // Asks the file system.
   Result<SpaceState> state() const;
+  // Before any other thread is there. `others`: any thread calls it, which may hold growth_mutex_.
+  void set_others(std::function<OtherSpace()> others) { others_ = std::move(others); }
+  void on_growth(GrowthTold told) { told_ = std::move(told); }
+  // Of the last attempt to grow, where it was not just a full file system.
+  Status growth_error() const;
+  // As of the last state(): see SpaceState::short_bytes.
+  bool is_short() const { return is_short_; }
 
   // See Containers.
   Status make_again(uint32_t container);
+  void fill_owned();
 
   // --- to grow; one thread at a time
 
-  // Files that were being made at a crash.
-  Status remove_incomplete() { return files_.remove_incomplete(); }
+  // Files that were being made at a crash, or could not be made.
+  Status remove_incomplete();
   // Gives a punched run (of a class, or of any) its space again.
   Result<Grown> restore(std::optional<unsigned> slot_class, const SpaceState& state);
   // A new file.
@@ -67,14 +82,14 @@ class ContainerSpace {
   Result<Worked> prepare(unsigned slot_class, uint64_t* bytes_done);
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
-  Result<Worked> punch(const QuietRule& rule, uint64_t* bytes_done);
+  Result<Worked> punch(const QuietRule& rule, GrowthPolicy::PunchSize size,
+                       uint64_t* bytes_done);
 
  private:
-  // Gives space to holes among `unwritten`; returns those that it could not give space to.
-  Status add(ContainerFiles::Found found);
-  Result<BlockBitmap> fill_holes(File& file, const BlockBitmap& unwritten);
-  // So many blocks of the hole at `block` have their space; 0: the file system is full.
-  Result<uint32_t> fill_hole(File& file, uint32_t block, uint32_t blocks);
+  void add(ContainerFiles::Found found);
+  // Where a flush has failed: that; else it is told, and there is no room.
+  Result<Grown> failed(const Status& s);
+  void tell(const Status& s);
   // A number for a container that is about to be made.
   uint32_t take_container_id();
 
@@ -84,6 +99,11 @@ class ContainerSpace {
   Allocator allocator_;
   ContainerFiles files_;
   GrowthMemory memory_;
+  std::function<OtherSpace()> others_ = [] { return OtherSpace(); };
+  GrowthTold told_ = [](const Status&) {};
+  mutable std::mutex error_mutex_;
+  Status growth_error_;  // guarded by error_mutex_
+  mutable std::atomic<bool> is_short_{false};
 };
 
 }  // namespace tablestore

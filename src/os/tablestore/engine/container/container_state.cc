@@ -6,6 +6,18 @@
 #include "os/tablestore/engine/require.h"
 
 namespace tablestore {
+namespace {
+
+template <typename Act>
+void each_run(const BlockBitmap& bitmap, Act act) {
+  for (uint32_t first = bitmap.next_set(0); first < bitmap.blocks();) {
+    const uint32_t end = bitmap.next_clear(first);
+    act(first, end - first);
+    first = bitmap.next_set(end);
+  }
+}
+
+}  // namespace
 
 ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unwritten,
                                BlockBitmap punched)
@@ -19,14 +31,23 @@ ContainerState::ContainerState(uint32_t id, unsigned slot_class, BlockBitmap unw
   require(slot_class < slot_classes, "a slot class is one of ours");
   require(blocks() > 0 && blocks() % largest_slot_blocks == 0, "a container holds whole slots");
   require(punched_.blocks() == blocks(), "both bitmaps are of one container");
-  hold_owned();
+  std::vector<Run> none;  // is owned
+  hold_owned(&none);
 }
 
-void ContainerState::hold_owned() {
-  // An owned block has its space, whatever the file system said of the range around it.
+void ContainerState::hold_owned(std::vector<Run>* without_space) {
+  // A file system that cannot say which blocks have space names all of them.
+  const bool can_tell = punched_.count() < blocks();
   unwritten_.add(punched_);
+  BlockBitmap hollow = punched_;
   punched_.remove(owned_);
   unwritten_.remove(punched_);
+  hollow.remove(punched_);
+  if (can_tell) {
+    each_run(hollow, [&](uint32_t first, uint32_t count) {
+      without_space->push_back(run(first, first + count));
+    });
+  }
   held_ = BlockBitmap(blocks());
   BlockBitmap unwritten_free = unwritten_;
   unwritten_free.remove(owned_);
@@ -147,13 +168,6 @@ bool ContainerState::clear_owned(uint32_t first, uint32_t count) {
 }
 
 void ContainerState::adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up) {
-  const auto each_run = [this](const BlockBitmap& blocks_of, auto act) {
-    for (uint32_t first = blocks_of.next_set(0); first < blocks();) {
-      const uint32_t end = blocks_of.next_clear(first);
-      act(first, end - first);
-      first = blocks_of.next_set(end);
-    }
-  };
   BlockBitmap gained = owned, lost = owned_;
   gained.remove(owned_);
   lost.remove(owned);

@@ -58,8 +58,9 @@ class ContainerState {
   void adopt_owned(const BlockBitmap& owned, std::vector<Run>* given_up);
   void load_owned(const BlockBitmap& owned) { owned_ = owned; }
   void load_owned(uint32_t chunk, const BlockBitmap& owned) { owned_.set_chunk(chunk, owned); }
-  // The end of recovery: what is owned is held, and nothing else.
-  void hold_owned();
+  // The end of recovery: what is owned is held, and nothing else. Adds owned blocks that have no
+  // space to `without_space`: others have cut the file, or made holes of zeros as they copied it.
+  void hold_owned(std::vector<Run>* without_space);
   const BlockBitmap& owned() const { return owned_; }
   const BlockBitmap& unwritten() const { return unwritten_; }  // but for the punched ones
   // Of which chunks (a bit each) the owned blocks have changed since a checkpoint took them.

@@ -1,5 +1,7 @@
 #include "os/tablestore/engine/container/containers.h"
 
+#include <algorithm>
+
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
 
@@ -49,8 +51,11 @@ Status Containers::read(const Run& run, std::span<std::byte> out) {
 }
 
 uint64_t Containers::free_bytes() {
-  const auto state = space_.state();
-  return state.ok() ? policy_.free_bytes(*state) : allocator_.usage().free_blocks * block_bytes;
+  auto state = space_.state();
+  if (!state.ok()) return allocator_.usage().free_blocks * block_bytes;
+  // A file system that says that it has room, and gives none: a quota, or descriptors.
+  if (space_.memory().file_refused()) state->growable_bytes = 0;
+  return policy_.free_bytes(*state);
 }
 
 Status Containers::no_space(uint64_t blocks, const SpaceState& state) const {
@@ -63,14 +68,15 @@ Status Containers::no_space(uint64_t blocks, const SpaceState& state) const {
                             in_mib(GrowthPolicy::file_bytes(state.usage)) + cap +
                             " and may take " + in_mib(state.growable_bytes) +
                             " more (in files of " + in_mib(options().container_bytes) +
-                            "); delete data, or give the file system more space");
+                            "), the rest of the store lacks " + in_mib(state.short_bytes) +
+                            "; delete data, or give the file system more space");
 }
 
 // --- reserve
 
 Status Containers::reserve(uint64_t bytes) {
   const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
-  if (allocator_.reserve(blocks)) return {};
+  if (!space_.is_short() && allocator_.reserve(blocks)) return {};
   {
     std::lock_guard growth(growth_mutex_);
     if (Status s = grow_for(blocks); s.code() != ENOSPC) return s;
@@ -86,19 +92,21 @@ void Containers::unreserve(uint64_t bytes) {
 }
 
 Status Containers::grow_for(uint64_t blocks) {
-  while (!allocator_.reserve(blocks)) {
+  for (;;) {
     const auto state = space_.state();
     if (!state.ok()) return state.status();
     if (!policy_.can_promise(*state, blocks)) return no_space(blocks, *state);
+    if (allocator_.reserve(blocks)) return {};
     const unsigned slot_class =
         GrowthPolicy::class_for_reservation(space_.memory().lacked_class(), blocks);
     const auto grown = grow_for_reservation(slot_class, *state);
     if (!grown.ok()) return grown.status();
     if (*grown == Grown::yes) continue;
     // What others have given back meanwhile may do.
-    return allocator_.reserve(blocks) ? Status() : no_space(blocks, *state);
+    if (allocator_.reserve(blocks)) return {};
+    const Status why = space_.growth_error();
+    return why.ok() ? no_space(blocks, *state) : why;
   }
-  return {};
 }
 
 Result<Grown> Containers::grow_for_reservation(unsigned slot_class, const SpaceState& state) {
@@ -220,14 +228,60 @@ Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t* by
 Result<Worked> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
-  const QuietRule rule = policy_.quiet_rule(allocator_.usage());
-  auto worked = [&] {
-    std::lock_guard growth(growth_mutex_);
-    return space_.remove_idle(rule, bytes_done);
-  }();
-  if (nothing_to_do(worked)) worked = space_.punch(rule, bytes_done);
+  const AllocatorUsage usage = allocator_.usage();
+  const QuietRule rule = policy_.quiet_rule(usage);
+  Result<Worked> worked = Worked::nothing_to_do;
+  if (policy_.may_remove_container(usage)) worked = remove_idle(rule, bytes_done);
+  const auto size = policy_.punch_size(usage);
+  if (nothing_to_do(worked) && size && space_.memory().may_punch())
+    worked = space_.punch(rule, *size, bytes_done);
   if (nothing_to_do(worked)) allocator_.advance_age();
   return worked;
+}
+
+Result<Worked> Containers::remove_idle(const QuietRule& rule, uint64_t* bytes_done) {
+  std::lock_guard growth(growth_mutex_);
+  return space_.remove_idle(rule, bytes_done);
+}
+
+Result<Worked> Containers::relieve_step(uint64_t at_least, uint64_t* bytes_done) {
+  *bytes_done = 0;
+  std::lock_guard background(background_mutex_);
+  const auto state = space_.state();
+  if (!state.ok()) return state.status();
+  const uint64_t lacking = std::max(state->short_bytes, at_least);
+  if (!lacking) return Worked::nothing_to_do;
+  const QuietRule nothing_is_spared;
+  if (policy_.relieves_with_container(lacking)) {
+    const auto removed = remove_idle(nothing_is_spared, bytes_done);
+    if (!nothing_to_do(removed)) return removed;
+  }
+  for (const GrowthPolicy::PunchSize& size : GrowthPolicy::relief_sizes(lacking)) {
+    const auto punched = punch_until(lacking, size, state->usage.containers(), bytes_done);
+    if (!nothing_to_do(punched)) return punched;
+  }
+  return Worked::nothing_to_do;
+}
+
+// Some runs of one size: to look for small ones takes longer than to punch one. A call looks at
+// some containers only, and all are looked at before there is nothing to do.
+Result<Worked> Containers::punch_until(uint64_t enough_bytes, GrowthPolicy::PunchSize size,
+                                       uint64_t containers, uint64_t* bytes_done) {
+  constexpr unsigned runs_max = 64;
+  unsigned runs = 0;
+  for (uint64_t looked_at = 0; looked_at <= containers && runs < runs_max;) {
+    uint64_t bytes = 0;
+    const auto worked = space_.punch(QuietRule(), size, &bytes);
+    if (!worked.ok()) return worked.status();
+    if (*worked == Worked::nothing_to_do) {
+      looked_at += Allocator::punch_candidates;
+      continue;
+    }
+    ++runs;
+    *bytes_done += bytes;
+    if (*bytes_done >= enough_bytes) break;
+  }
+  return runs ? Worked::yes : Worked::nothing_to_do;
 }
 
 }  // namespace tablestore

@@ -43,16 +43,23 @@ class Containers {
   // Before Allocator::finish_recovery(): a file of full length in the place of one that is gone or
   // too short, so that what is missing of it reads as other bytes, and can be freed.
   Status make_again(uint32_t container) { return space_.make_again(container); }
+  // After Allocator::finish_recovery(): what is owned without space gets it, where there is some.
+  void fill_owned() { space_.fill_owned(); }
   // Before anything is acknowledged. Called, in the thread that met it, where a flush fails: the
   // store has to stop at once, as what others have written may be lost with it.
   void on_failed_flush(std::function<void(const Status&)> f) {
     space_.on_failed_flush(std::move(f));
   }
+  // Before any other thread is there. What the rest of the store takes, and may yet need: asked by
+  // any thread.
+  void set_others(std::function<OtherSpace()> others) { space_.set_others(std::move(others)); }
+  // Told what the last attempt to grow came to, by the thread that made it.
+  void on_growth(GrowthTold told) { space_.on_growth(std::move(told)); }
   // Closes all files. Nothing may be in flight.
   void close() { space_.close(); }
 
-  // Promises space for `bytes` (rounded up to blocks); makes containers as needed. ENOSPC: nothing
-  // taken.
+  // Promises space for `bytes` (rounded up to blocks); makes containers as needed. An error:
+  // nothing is taken. ENOSPC: there is not so much; another: there is, but growing fails for now.
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
   // Takes from the caller's reservation; makes a container of the fitting class where one can be
@@ -86,6 +93,13 @@ class Containers {
   // finds nothing to do is the clock by which quiet_steps counts.
   Result<Worked> shrink_step(uint64_t* bytes_done);
 
+  // Gives back a free run, or a free container, where the rest of the store is short of its
+  // reserve, or of `at_least`: also what a class keeps for itself, and what was provisioned.
+  Result<Worked> relieve_step(uint64_t at_least, uint64_t* bytes_done);
+  Result<SpaceState> state() const { return space_.state(); }
+  // What has failed may succeed: somebody has made space.
+  void forget_refusals() { space_.memory().note_space_given_back(); }
+
   // Free for new data now or by making containers: what statfs shows, before reservations.
   uint64_t free_bytes();
   // Taken from the file system by container files.
@@ -95,7 +109,7 @@ class Containers {
   Claim claim_of(unsigned slot_class) const;
 
   // With growth_mutex_ held.
-  // Grows until the reservation of so many blocks holds. ENOSPC: nothing is reserved.
+  // Grows until the reservation of so many blocks holds. An error: nothing is reserved.
   Status grow_for(uint64_t blocks);
   Result<Grown> grow_for_reservation(unsigned slot_class, const SpaceState& state);
   // For a class that calls for one: of another class, or a new file.
@@ -107,6 +121,11 @@ class Containers {
   // Yes where the class has one more container, by this thread or another.
   Grown obtain_for_allocate(unsigned slot_class);
   bool may_obtain(unsigned slot_class, Claim claim);
+
+  // Part of steps, with background_mutex_ held.
+  Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
+  Result<Worked> punch_until(uint64_t enough_bytes, GrowthPolicy::PunchSize size,
+                             uint64_t containers, uint64_t* bytes_done);
 
   // Parts of prepare_step(), with background_mutex_ held.
   Result<Worked> make_ahead(const AllocatorUsage& usage);

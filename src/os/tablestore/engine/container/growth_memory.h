@@ -23,8 +23,8 @@ class GrowthMemory {
     return lacked < 0 ? std::nullopt : std::optional<unsigned>(lacked);
   }
 
-  // The last file could not be made: only reservations try again. Forgotten when one was made, or
-  // when space was given back.
+  // The last file could not be made: only reservations try again, and nobody is promised what it
+  // would have held. Forgotten when one was made, when space was given back, and after a while.
   void note_file(bool made) { file_refused_ = !made; }
   bool file_refused() const { return file_refused_; }
 

@@ -36,15 +36,15 @@ uint64_t GrowthPolicy::file_bytes(const AllocatorUsage& usage) {
   return (usage.blocks - usage.punched_blocks) * block_bytes;
 }
 
-uint64_t GrowthPolicy::above_headroom(uint64_t available_bytes) const {
-  return less(available_bytes, options_.headroom_bytes);
-}
-
-uint64_t GrowthPolicy::growable_bytes(const AllocatorUsage& usage,
-                                      uint64_t available_bytes) const {
-  const uint64_t growable = above_headroom(available_bytes);
-  if (!options_.capacity_bytes) return growable;
-  return std::min(growable, less(options_.capacity_bytes, file_bytes(usage)));
+SpaceState GrowthPolicy::state(const AllocatorUsage& usage, uint64_t available_bytes,
+                               const OtherSpace& others) const {
+  SpaceState state{usage, less(available_bytes, others.reserve_bytes),
+                   less(others.reserve_bytes, available_bytes)};
+  if (!options_.capacity_bytes) return state;
+  const uint64_t used = file_bytes(usage) + others.taken_bytes + others.reserve_bytes;
+  state.growable_bytes = std::min(state.growable_bytes, less(options_.capacity_bytes, used));
+  state.short_bytes = std::max(state.short_bytes, less(used, options_.capacity_bytes));
+  return state;
 }
 
 uint64_t GrowthPolicy::obtainable_bytes(const SpaceState& state) const {
@@ -55,12 +55,13 @@ uint64_t GrowthPolicy::obtainable_bytes(const SpaceState& state) const {
 }
 
 uint64_t GrowthPolicy::free_bytes(const SpaceState& state) const {
-  return state.usage.free_blocks * block_bytes + obtainable_bytes(state);
+  return less(state.usage.free_blocks * block_bytes + obtainable_bytes(state), state.short_bytes);
 }
 
 bool GrowthPolicy::can_promise(const SpaceState& state, uint64_t blocks) const {
   const uint64_t unreserved = state.usage.free_blocks - state.usage.reserved_blocks;
-  return unreserved * block_bytes + obtainable_bytes(state) >= blocks * block_bytes;
+  return unreserved * block_bytes + obtainable_bytes(state) >=
+         blocks * block_bytes + state.short_bytes;
 }
 
 // --- how to grow
@@ -88,12 +89,6 @@ NewFile GrowthPolicy::new_file(const SpaceState& state) const {
 
 uint32_t GrowthPolicy::restore_blocks(const SpaceState& state) {
   return std::min(state.growable_bytes, restore_max_bytes) / block_bytes;
-}
-
-uint32_t GrowthPolicy::fill_blocks(uint32_t hole_blocks, uint64_t available_bytes) const {
-  const uint32_t blocks =
-      std::min<uint64_t>(hole_blocks, above_headroom(available_bytes) / block_bytes);
-  return blocks < std::min<uint64_t>(hole_blocks, mebibyte_blocks) ? 0 : blocks;
 }
 
 // --- what to do ahead of use
@@ -139,6 +134,17 @@ std::optional<GrowthPolicy::PunchSize> GrowthPolicy::punch_size(
   const uint64_t most = std::min<uint64_t>(surplus_bytes(usage) / block_bytes, punch_max_blocks);
   if (most < punch_min_blocks) return std::nullopt;
   return PunchSize{punch_min_blocks, uint32_t(most)};
+}
+
+std::array<GrowthPolicy::PunchSize, 3> GrowthPolicy::relief_sizes(uint64_t short_bytes) {
+  const uint32_t most = std::clamp<uint64_t>(short_bytes / block_bytes, punch_min_blocks,
+                                             restore_max_bytes / block_bytes);
+  return {PunchSize{punch_min_blocks, most}, PunchSize{punch_min_blocks / 16, most},
+          PunchSize{1, most}};
+}
+
+bool GrowthPolicy::relieves_with_container(uint64_t short_bytes) const {
+  return short_bytes >= options_.container_bytes;
 }
 
 }  // namespace tablestore

@@ -2,6 +2,7 @@
 // without I/O and without locks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -10,10 +11,18 @@
 
 namespace tablestore {
 
+// What else of the store takes space, and what has to stay available for it.
+struct OtherSpace {
+  uint64_t taken_bytes = 0;    // counts for ContainerOptions::capacity_bytes
+  uint64_t reserve_bytes = 0;
+};
+
 // The space of containers at one moment.
 struct SpaceState {
   AllocatorUsage usage;
   uint64_t growable_bytes = 0;  // what container files may still take from the file system
+  // What the rest of the store lacks of its reserve: nobody else may have so much of what is free.
+  uint64_t short_bytes = 0;
 };
 
 // How strongly a class calls for one more container.
@@ -47,8 +56,9 @@ class GrowthPolicy {
 
   // Taken from the file system by container files.
   static uint64_t file_bytes(const AllocatorUsage& usage);
-  // SpaceState::growable_bytes, where so much is available on the file system.
-  uint64_t growable_bytes(const AllocatorUsage& usage, uint64_t available_bytes) const;
+  // Where so much is available on the file system.
+  SpaceState state(const AllocatorUsage& usage, uint64_t available_bytes,
+                   const OtherSpace& others) const;
   // Free for new data now or by growing, before reservations.
   uint64_t free_bytes(const SpaceState& state) const;
   // Whether a reservation of so many blocks can be met by growing. Nothing is made in vain.
@@ -63,8 +73,6 @@ class GrowthPolicy {
   NewFile new_file(const SpaceState& state) const;
   // At most so many blocks of a punched run get their space back at once.
   static uint32_t restore_blocks(const SpaceState& state);
-  // So many blocks of a hole that is found at open get their space at once; 0: none can.
-  uint32_t fill_blocks(uint32_t hole_blocks, uint64_t available_bytes) const;
 
   // --- what to do ahead of use
 
@@ -84,10 +92,14 @@ class GrowthPolicy {
   };
   // Of a run to punch; none where nothing may be.
   std::optional<PunchSize> punch_size(const AllocatorUsage& usage) const;
+  // Where others are short of so much, everything that is free may go, however young, small or
+  // written: the runs to look for, one size after the other.
+  static std::array<PunchSize, 3> relief_sizes(uint64_t short_bytes);
+  // A whole container goes at once only where that is not more than is lacking.
+  bool relieves_with_container(uint64_t short_bytes) const;
 
  private:
   uint64_t container_blocks() const { return options_.container_bytes / block_bytes; }
-  uint64_t above_headroom(uint64_t available_bytes) const;
   // Of what is growable, what turns into free blocks: punched runs restored, and whole containers.
   uint64_t obtainable_bytes(const SpaceState& state) const;
   // What provision_bytes lets go.

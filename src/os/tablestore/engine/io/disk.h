@@ -77,7 +77,9 @@ class File {
   virtual Status punch(uint64_t offset, uint64_t length) = 0;
   // The parts of the file whose first write makes the file system allocate or convert (holes,
   // unwritten and shared extents), ascending. All of it where the file system cannot tell.
-  virtual Result<std::vector<ByteRange>> unwritten() = 0;
+  // `holes`: of these, where given, the parts that have no space. Where the file system cannot
+  // tell, all of it, unless the file has all its space.
+  virtual Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes = nullptr) = 0;
 
   // Makes all of the file written extents of its own, contents kept, and durably so: a copy or a
   // restored backup may have holes and share its blocks. Nobody else may be writing. Returns how

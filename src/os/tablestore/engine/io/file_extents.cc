@@ -99,19 +99,26 @@ bool has_no_map(int error) {
 
 }  // namespace
 
-int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out) {
+int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out,
+                   std::vector<ByteRange>* holes, bool* has_map) {
   out->clear();
   uint64_t known = 0;
+  const auto hole_up_to = [&](uint64_t begin) {
+    if (begin <= known) return;
+    append(known, begin, out);
+    if (holes) append(known, begin, holes);
+  };
   const int error = for_each_extent(fd, size, [&](uint64_t begin, uint64_t end, uint32_t flags) {
-    if (begin > known) append(known, begin, out);
+    hole_up_to(begin);
     if (flags & ~plain_flags) append(begin, end, out);
     known = end;
   });
+  *has_map = error == 0;
   if (error && !has_no_map(error)) return error;
   if (error) {
     out->assign(1, {0, size});
-  } else if (known < size) {
-    append(known, size, out);
+  } else {
+    hole_up_to(size);
   }
   return 0;
 }

@@ -10,8 +10,10 @@ namespace tablestore {
 
 // The parts of [0, size) whose first write makes the file system allocate or convert: holes,
 // unwritten extents, extents shared with a reflinked copy, and all that is not plain. In whole
-// blocks, ascending; all of it where the file system has no extent map. 0 or an errno.
-int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out);
+// blocks, ascending; all of it where the file system has no extent map (`has_map`). Into `holes`,
+// which may be null, those that have no space. 0 or an errno.
+int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out,
+                   std::vector<ByteRange>* holes, bool* has_map);
 
 // Whether another file has blocks of this one, too, and which parts of it are written and its own.
 // 0 or an errno; success with nothing of both where the file system has no extent map.

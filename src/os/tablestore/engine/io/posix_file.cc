@@ -373,14 +373,22 @@ Status PosixFile::punch(uint64_t offset, uint64_t length) {
   return result == 0 ? Status() : failed(errno, "punch", offset, length);
 }
 
-Result<std::vector<ByteRange>> PosixFile::unwritten() {
-  const uint64_t size = size_bytes();
-  if (size == 0) return std::vector<ByteRange>{};
-  if (!disk_->in_place) return std::vector<ByteRange>{{0, size}};
+Result<std::vector<ByteRange>> PosixFile::unwritten(std::vector<ByteRange>* holes) {
+  if (holes) holes->clear();
   const Use use(*this);
   if (!use.status().ok()) return use.status();
-  std::vector<ByteRange> ranges;
-  if (int error = find_unwritten(fd_, size, &ranges)) return failed(error, "list extents");
+  struct stat st;
+  if (::fstat(fd_, &st) != 0) return failed(errno, "cannot be examined");
+  const uint64_t size = uint64_t(st.st_size);
+  if (size == 0) return std::vector<ByteRange>{};
+  bool has_map = false;
+  std::vector<ByteRange> ranges{{0, size}};
+  if (disk_->in_place)
+    if (int error = find_unwritten(fd_, size, &ranges, holes, &has_map))
+      return failed(error, "list extents");
+  constexpr uint64_t stat_block_bytes = 512;
+  if (holes && !has_map && uint64_t(st.st_blocks) * stat_block_bytes < size)
+    holes->assign(1, {0, size});
   return ranges;
 }
 

@@ -47,7 +47,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   Status allocate(uint64_t offset, uint64_t length) override;
   Status write_zeroes(uint64_t offset, uint64_t length) override;
   Status punch(uint64_t offset, uint64_t length) override;
-  Result<std::vector<ByteRange>> unwritten() override;
+  Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes = nullptr) override;
   Result<uint64_t> make_plain() override;
   Result<Sharing> watch(bool look) override;
   bool needs_own_flush() const override { return own_flush_ || disk_->each_needs_own_flush; }

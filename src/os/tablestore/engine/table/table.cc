@@ -6,8 +6,10 @@
 #include "os/tablestore/engine/table/counter_merge.h"
 #include "os/tablestore/engine/table/failed_syncs.h"
 #include "os/tablestore/engine/table/file_rows.h"
+#include "os/tablestore/engine/table/quota_fs.h"
 #include "os/tablestore/engine/table/repeated_table_reads.h"
 #include "os/tablestore/engine/table/rocksdb_status.h"
+#include "os/tablestore/engine/table/space_lack.h"
 #include "os/tablestore/engine/table/table_damage.h"
 #include "os/tablestore/engine/thread.h"
 #include "rocksdb/cache.h"
@@ -72,6 +74,7 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   // An append would not do: ext4 may journal a longer size before the data is there, and RocksDB
   // refuses to open where a power cut has torn the last record.
   o.max_manifest_file_size = 1;
+  o.manifest_preallocation_size = 64 << 10;  // each is small, and the file system may be full
   o.listeners.push_back(std::make_shared<NiceCompactions>());
   o.statistics = rocksdb::CreateDBStatistics();
   o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
@@ -203,7 +206,8 @@ class TableIterator : public RowIterator {
 Status open_database(Disk& disk, const TableOptions& options, bool create,
                      Threads& threads, const std::shared_ptr<rocksdb::Cache>& cache,
                      const std::shared_ptr<rocksdb::WriteBufferManager>& memtables,
-                     rocksdb::Env* env, const std::shared_ptr<TableDamage>& damage,
+                     rocksdb::Env* env,
+                     const std::vector<std::shared_ptr<rocksdb::EventListener>>& listeners,
                      std::unique_ptr<rocksdb::DB>* db,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
   rocksdb::DBOptions base = db_options(env, options.open_files);
@@ -225,7 +229,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     all.avoid_flush_during_shutdown = true;
     all.max_bgerror_resume_count = 0;  // as TableDamage::OnErrorRecoveryBegin()
     all.write_buffer_manager = memtables;
-    all.listeners.push_back(damage);
+    all.listeners.insert(all.listeners.end(), listeners.begin(), listeners.end());
     if (f == 0) base = rocksdb::DBOptions(all);
     descriptors.emplace_back(family_name(Family(f)), rocksdb::ColumnFamilyOptions(all));
   }
@@ -243,9 +247,11 @@ Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
       delete_range_threshold_(options.delete_range_threshold),
       failed_syncs_(std::make_shared<FailedSyncs>()),
       env_(threads.table_env(
-          watch_syncs(repeat_reads(disk.table_fs(), read_retries_), failed_syncs_))),
+          watch_syncs(take_quota_for_space(repeat_reads(disk.table_fs(), read_retries_)),
+                      failed_syncs_))),
       damage_(std::make_shared<TableDamage>(*env_, disk.table_path("table"), options.troubles,
                                             options.reporter)),
+      space_lack_(std::make_shared<SpaceLack>()),
       cache_(options.cache ? options.cache : rocksdb::NewLRUCache(options.cache_bytes)),
       // Whose own stall is not used: it would wait for ever for a flush that fails, as on a full
       // file system, where RocksDB's other one returns the error.
@@ -264,7 +270,8 @@ Status Table::format(Disk& disk, const TableOptions& options, Threads& threads) 
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
   Table table(disk, options, threads);
   if (auto s = open_database(disk, options, true, threads, table.cache_, table.memtables_,
-                             table.env_.get(), table.damage_, &table.db_, &table.handles_);
+                             table.env_.get(), {table.damage_, table.space_lack_}, &table.db_,
+                             &table.handles_);
       !s.ok())
     return s;
   if (auto s = table.failed_syncs_->first(); !s.ok()) return s;
@@ -282,7 +289,8 @@ Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& optio
   // The MANIFEST is read here, and wrong bytes may have been of the moment.
   for (unsigned tries = 1;; ++tries) {
     const Status s = open_database(disk, options, false, threads, table->cache_,
-                                   table->memtables_, table->env_.get(), table->damage_,
+                                   table->memtables_, table->env_.get(),
+                                   {table->damage_, table->space_lack_},
                                    &table->db_, &table->handles_);
     if (s.ok()) break;
     if (s.code() != EIO || tries == read_tries || !table->failed_syncs_->first().ok()) return s;
@@ -427,6 +435,7 @@ Status Table::rewrite(const std::vector<DamagedTableFile>& files) {
 
 void Table::drop_caches() { cache_->EraseUnRefEntries(); }
 void Table::resize_cache(uint64_t bytes) { cache_->SetCapacity(bytes); }
+bool Table::compaction_lacked_space() { return space_lack_->take(); }
 void Table::resume() {
   threads_.table_waits(true);
   db_->Resume().PermitUncheckedError();
@@ -444,6 +453,13 @@ uint64_t Table::file_bytes() {
 
 uint64_t Table::memory_bytes() const { return memtables_->memory_usage(); }
 uint64_t Table::cache_bytes() const { return cache_->GetUsage(); }
+
+TableSize Table::size() {
+  TableSize size{file_bytes()};
+  db_->GetAggregatedIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
+                                &size.pending_bytes);
+  return size;
+}
 
 uint64_t Table::estimate_bytes(Family family, std::string_view begin, std::string_view end) {
   const rocksdb::Range range(slice(begin), slice(end));

@@ -26,6 +26,7 @@ namespace tablestore {
 
 class FailedSyncs;
 class FileRows;
+class SpaceLack;
 class TableDamage;
 
 struct TableOptions {
@@ -40,6 +41,11 @@ struct TableOptions {
   std::shared_ptr<rocksdb::Cache> cache;        // of blocks; null: one of its own, of cache_bytes
   std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
   Reporter reporter = {[](Reporter::Level, const std::string&) {}, {}};
+};
+
+struct TableSize {
+  uint64_t file_bytes = 0;     // live table files
+  uint64_t pending_bytes = 0;  // that compactions, which are due, have to write
 };
 
 // Owns the database below table/. Thread-safe; write() from one thread at a time.
@@ -88,10 +94,13 @@ class Table {
   Status rewrite(const std::vector<DamagedTableFile>& files);
   void drop_caches();
   void resize_cache(uint64_t bytes);
+  // Since the last call. RocksDB begins it anew by itself, and fails, until there is space.
+  bool compaction_lacked_space();
   // Tries to leave the state that a lack put the database in.
   void resume();
 
   uint64_t file_bytes();       // live table files
+  TableSize size();
   // Memtables: what takes rows is flushed when it has nearly memtable_bytes, whichever families
   // they are of, and no rows are taken while two older sets are being flushed and a third waits. So
   // this is at most twice memtable_bytes and a batch.
@@ -109,6 +118,7 @@ class Table {
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<TableDamage> damage_;
+  const std::shared_ptr<SpaceLack> space_lack_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<rocksdb::WriteBufferManager> memtables_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -170,6 +170,8 @@ void Run::background(const char* work, Random& random)
 {
   for (uint64_t n = 1 + random() % 8; n > 0; --n)
     machine->threads().step(work);
+  if (std::string_view(work) == "shrink")
+    machine->threads().step("relieve");
   if (random() % 4 == 0)
     machine->step_compaction();
 }

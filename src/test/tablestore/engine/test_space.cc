@@ -1,0 +1,294 @@
+// One account of space: what is free can be had by whatever comes next, and a store that is full
+// gets out of that again.
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include "os/tablestore/engine/space/space_account.h"
+#include "small_disk.h"
+#include "test/tablestore/engine/engine_fixture.h"
+
+namespace tablestore {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t mib = 1 << 20;
+
+// --- what the table may need
+
+TEST(TableReserveTest, ALogOfRowsCanAlwaysBeFlushed) {
+  EXPECT_EQ(table_reserve_bytes({}, 64 * mib, false), 64 * mib);
+  EXPECT_EQ(table_reserve_bytes({}, 64 * mib, true) + ballast_bytes(64 * mib), 64 * mib);
+}
+
+TEST(TableReserveTest, ItFollowsTheTableAndWhatIsToBeCompacted) {
+  const uint64_t log = 64 * mib;
+  EXPECT_EQ(table_reserve_bytes({400 * mib, 0}, log, false), log + 100 * mib);
+  EXPECT_EQ(table_reserve_bytes({400 * mib, 150 * mib}, log, false), log + 150 * mib);
+  EXPECT_EQ(table_reserve_bytes({400 * mib, 400 * mib}, log, false), log + 200 * mib);
+  EXPECT_EQ(table_reserve_bytes({100'000 * mib, 9'000 * mib}, log, false), log + 1024 * mib);
+}
+
+// --- a store on a small file system
+
+class SpaceTest : public EngineFixture {
+ protected:
+  static constexpr uint64_t disk_bytes = 160 * mib;
+
+  void SetUp() override {
+    EngineFixture::SetUp();
+    options.capacity_bytes = 0;
+    options.container_bytes = 4 * mib;
+    options.prepare_bytes_per_second = 0;
+    options.end_patience_ms = 2000;
+    options.reporter.log = [this](Reporter::Level level, const std::string& line) {
+      if (level == Reporter::Level::error) last_error = line;
+    };
+  }
+  void TearDown() override {
+    engine.reset();
+    small.reset();
+    EngineFixture::TearDown();
+  }
+  void format_small(uint64_t bytes = disk_bytes) {
+    small.emplace(*disk, directory, bytes);
+    const Status s = Engine::format(*small, options);
+    ASSERT_TRUE(s.ok()) << s.what();
+    open_small();
+  }
+  void open_small() {
+    options.troubles = std::make_shared<Troubles>();
+    auto opened = Engine::open(*small, options);
+    ASSERT_TRUE(opened.ok()) << opened.status().what();
+    engine = opened.take();
+  }
+  template <typename Done>
+  static bool eventually(Done done) {
+    const auto end = std::chrono::steady_clock::now() + 30s;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+  // False: it is not durable, and nothing gets on.
+  bool committed(std::shared_ptr<AwaitedTxn> txn) {
+    engine->submit(txn);
+    return eventually([&] { return txn->is_durable(); });
+  }
+  // That no compression makes smaller.
+  std::string bytes_of(uint64_t n) {
+    std::string value(n, 0);
+    for (uint64_t at = 0; at + 8 <= n; at += 8) {
+      const uint64_t word = random_();
+      std::memcpy(&value[at], &word, 8);
+    }
+    return value;
+  }
+  // Puts omap until there is nothing available; false where a commit hangs before.
+  bool fill_with_omap(uint64_t* written) {
+    for (int i = 0; engine->space().available_bytes > 0; ++i) {
+      auto txn = std::make_shared<AwaitedTxn>();
+      txn->put(Family::omap, "o" + std::to_string(i), bytes_of(256 << 10));
+      if (!committed(txn)) return false;
+      *written += 256 << 10;
+    }
+    return true;
+  }
+  bool has_trouble(const std::string& name) { return options.troubles->all().contains(name); }
+  // Objects of 1 MiB, as long as there is space.
+  std::vector<std::vector<Extent>> fill_with_objects() {
+    std::vector<std::vector<Extent>> objects;
+    while (engine->reserve(mib).ok()) {
+      engine->unreserve(mib);
+      auto txn = std::make_shared<AwaitedTxn>();
+      objects.push_back(write(*txn, 256, objects.size()).extents);
+      txn->put(Family::object, "d" + std::to_string(objects.size() - 1), "onode");
+      EXPECT_TRUE(committed(txn));
+    }
+    return objects;
+  }
+  bool remove(const std::vector<Extent>& object, size_t number) {
+    auto txn = std::make_shared<AwaitedTxn>();
+    for (const Extent& e : object) txn->free(e);
+    txn->erase(Family::object, "d" + std::to_string(number));
+    return committed(txn);
+  }
+
+  std::optional<SmallDisk> small;
+  std::string last_error;
+
+ private:
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
+  options.provision_bytes = 96 * mib;
+  format_small();
+  const uint64_t at_first = engine->space().available_bytes;
+  EXPECT_GE(at_first, 96 * mib);
+  uint64_t written = 0;
+  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error;
+  EXPECT_GE(written, at_first / 3);  // a table needs space to compact
+  // What an OSD does when it is full still works, and so do its removals and the next start.
+  for (int i = 0; i < 100; ++i) {
+    auto txn = std::make_shared<AwaitedTxn>();
+    txn->erase(Family::omap, "o" + std::to_string(i));
+    ASSERT_TRUE(committed(txn)) << i;
+  }
+  const Status closed = engine->close();
+  EXPECT_TRUE(closed.ok()) << closed.what();
+  engine.reset();
+  open_small();
+  EXPECT_FALSE(get(Family::omap, "o0"));
+  EXPECT_TRUE(get(Family::omap, "o101"));
+}
+
+TEST_F(SpaceTest, WhatIsAvailableIsThereForObjectsToo) {
+  format_small();
+  fill_with_objects();
+  EXPECT_LT(engine->space().available_bytes, mib + 4 * mib);  // a container is made as a whole
+  uint64_t written = 0;
+  EXPECT_TRUE(fill_with_omap(&written));
+  EXPECT_TRUE(engine->checkpoint().ok());
+}
+
+// Free space in containers, in pieces smaller than are ever punched in peace.
+TEST_F(SpaceTest, RowsGetWhatIsFreeInSmallPieces) {
+  format_small();
+  auto objects = fill_with_objects();
+  for (size_t i = 0; i < objects.size(); ++i) {  // the first half of each
+    auto txn = std::make_shared<AwaitedTxn>();
+    const Extent& e = objects[i].front();
+    txn->free({e.container, e.block, e.blocks / 2});
+    ASSERT_TRUE(committed(txn));
+  }
+  engine->drain();
+  const uint64_t available = engine->space().available_bytes;
+  ASSERT_GE(available, 20 * mib);
+  uint64_t written = 0;
+  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error;
+  EXPECT_GE(written, available / 3);
+  EXPECT_TRUE(engine->checkpoint().ok());
+}
+
+// --- something else fills the file system
+
+TEST_F(SpaceTest, AStoreOnAFileSystemThatOthersFilledOpensAndDeletes) {
+  format_small();
+  const auto objects = fill_with_objects();
+  ASSERT_GT(objects.size(), 40u);
+  ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));
+  engine.reset();
+  small->set_other_bytes(small->available_bytes());
+  open_small();
+  EXPECT_EQ(engine->space().ballast_bytes, 0u);
+  EXPECT_EQ(engine->space().available_bytes, 0u);
+  EXPECT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
+  // More rows than the log has room for: what removals free is what the table is flushed with.
+  for (size_t i = 0; i < objects.size() / 2; ++i) {
+    ASSERT_TRUE(remove(objects[i], i)) << i;
+    auto txn = std::make_shared<AwaitedTxn>();
+    txn->put(Family::omap, "log of " + std::to_string(i), bytes_of(256 << 10));
+    ASSERT_TRUE(committed(txn)) << i << ": " << last_error;
+  }
+  EXPECT_TRUE(engine->checkpoint().ok());
+}
+
+// The ballast was used before; what little there is would not do for the rows to replay, which are
+// more than the table keeps in memory.
+TEST_F(SpaceTest, AStoreOpensAlsoWithoutABallast) {
+  options.log_bytes = 64 * mib;
+  options.memtable_bytes = mib;
+  format_small(3 * disk_bytes);
+  const auto objects = fill_with_objects();
+  ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));
+  ASSERT_TRUE(engine->checkpoint().ok());
+  ASSERT_TRUE(disk->remove("ballast").ok());
+  small->set_other_bytes(small->available_bytes() - mib);
+  constexpr int rows = 19;  // the lane waits for the applier after so many
+  for (int i = 0; i < rows; ++i) {
+    auto txn = std::make_shared<AwaitedTxn>();
+    txn->put(Family::omap, "o" + std::to_string(i), bytes_of(mib));
+    ASSERT_TRUE(committed(txn)) << i;
+  }
+  for (int life = 0; life < 2; ++life) {
+    engine.reset();
+    ASSERT_NO_FATAL_FAILURE(open_small());
+    for (int i = 0; i < rows; ++i) EXPECT_TRUE(get(Family::omap, "o" + std::to_string(i)));
+  }
+  for (size_t i = 0; i < 3 * rows; ++i) ASSERT_TRUE(remove(objects[i], i)) << i;
+  EXPECT_TRUE(engine->checkpoint().ok());
+}
+
+TEST_F(SpaceTest, WhatOthersTakeIsGivenByTheBallastAndMadeAgainLater) {
+  format_small();
+  fill_with_objects();
+  ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));
+  const uint64_t ballast = engine->space().ballast_bytes;
+  small->set_other_bytes(small->available_bytes());
+  auto txn = std::make_shared<AwaitedTxn>();
+  txn->put(Family::omap, "k", bytes_of(mib));
+  ASSERT_TRUE(committed(txn));
+  const Status s = engine->checkpoint();
+  EXPECT_TRUE(s.ok()) << s.what();
+  EXPECT_EQ(engine->space().ballast_bytes, 0u);
+  EXPECT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
+  small->set_other_bytes(0);
+  EXPECT_TRUE(eventually([&] { return engine->space().ballast_bytes == ballast; }));
+  EXPECT_TRUE(eventually([&] { return !has_trouble("TABLE_SHORT_OF_SPACE"); }));
+}
+
+// --- a quota, which statfs need not know of
+
+TEST_F(SpaceTest, AQuotaThatIsUsedUpIsAFullFileSystemToTheTableToo) {
+  format_small();
+  ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));
+  small->set_other_bytes(small->available_bytes());
+  small->set_error(EDQUOT);
+  EXPECT_EQ(engine->reserve(64 * mib).code(), EDQUOT);
+  EXPECT_TRUE(has_trouble("GROWTH_FAILED"));
+  EXPECT_EQ(engine->space().available_bytes, 0u);
+  for (const char* key : {"a", "b"}) {
+    for (int i = 0; i < 3; ++i) {
+      auto txn = std::make_shared<AwaitedTxn>();
+      txn->put(Family::omap, key + std::to_string(i), bytes_of(mib));
+      ASSERT_TRUE(committed(txn));
+    }
+    const Status s = engine->checkpoint();  // the first one has the ballast's space
+    EXPECT_EQ(s.code(), *key == 'a' ? 0 : ENOSPC) << s.what();
+  }
+  small->set_other_bytes(0);
+  EXPECT_TRUE(eventually([&] { return engine->checkpoint().ok(); }));
+  const Status reserved = engine->reserve(mib);
+  EXPECT_TRUE(reserved.ok()) << reserved.what();
+  EXPECT_FALSE(has_trouble("GROWTH_FAILED"));
+}
+
+// --- the capacity
+
+TEST_F(SpaceTest, TheCapacityHoldsForAllOfTheStoreAlsoAfterARestart) {
+  options.capacity_bytes = 128 * mib;
+  format_small(1024 * mib);
+  const auto objects = fill_with_objects();
+  const uint64_t slack = 4 * mib;  // logs of RocksDB, directories
+  EXPECT_LE(small->used_bytes(), options.capacity_bytes + slack);
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (i % 4) {
+      ASSERT_TRUE(remove(objects[i], i));
+    }
+  engine->drain();
+  uint64_t written = 0;
+  ASSERT_TRUE(fill_with_omap(&written));
+  EXPECT_GE(written, 16 * mib);
+  EXPECT_TRUE(eventually([&] { return small->used_bytes() <= options.capacity_bytes + slack; }))
+      << small->used_bytes() / mib;
+  engine.reset();
+  open_small();
+  EXPECT_LE(small->used_bytes(), options.capacity_bytes + slack);
+}
+
+}  // namespace
+}  // namespace tablestore
