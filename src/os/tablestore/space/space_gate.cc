@@ -50,7 +50,7 @@ ceph::timespan SpaceGate::delay(uint64_t bytes)
 
 Status SpaceGate::reserve(const Claim& claim)
 {
-  if (claim.row_bytes > row_bytes_free) {
+  if (claim.row_bytes > row_bytes_free && !claim.removes && !claim.removes_rows) {
     const uint64_t left = engine.space().available_bytes;
     if (left < claim.data_bytes + claim.row_bytes)
       return Status(ENOSPC, "no space for " + std::to_string(claim.row_bytes) +

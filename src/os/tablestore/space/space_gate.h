@@ -24,6 +24,7 @@ class SpaceGate {
     uint64_t data_bytes;   ///< of containers
     uint64_t row_bytes;
     bool removes;
+    bool removes_rows;     ///< is not refused for its rows, which may be those that it erases
   };
   /// Lets a transaction in: Engine::reserve() has promised the space of its data, after waiting
   /// where space is short. ENOSPC only when nothing that is in flight gives space back within

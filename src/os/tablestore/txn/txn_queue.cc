@@ -146,7 +146,7 @@ int TxnQueue::wait_for_space(TxnContext& txc, const TxnScan& scan, ThreadPool::T
   ceph::timespan waited;
   const Status s = [&] {
     TimeoutSuspended suspended(handle);
-    return gate.admit({scan.reservation, scan.row_bytes, scan.removes}, &waited);
+    return gate.admit({scan.reservation, scan.row_bytes, scan.removes, scan.removes_rows}, &waited);
   }();
   if (waited > ceph::timespan::zero()) {
     parts.logger.inc(l_tablestore_space_waits);

@@ -27,6 +27,12 @@ void scan_op(const Transaction::Op& op, const std::vector<ghobject_t>& objects,
   case Transaction::OP_OMAP_CLEAR:
     scan->removes = true;
     break;
+  case Transaction::OP_OMAP_RMKEYS:
+  case Transaction::OP_OMAP_RMKEYRANGE:
+  case Transaction::OP_RMATTR:
+  case Transaction::OP_RMATTRS:
+    scan->removes_rows = true;
+    break;
   case Transaction::OP_TRUNCATE:
     scan->removes = true;
     [[fallthrough]];

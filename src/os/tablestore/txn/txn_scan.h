@@ -18,6 +18,7 @@ struct TxnScan {
   uint64_t reservation = 0;       ///< upper bound of the container space that they take
   uint64_t row_bytes = 0;         ///< what they put into the table, about; not what they clone
   bool removes = false;           ///< objects, or parts of them
+  bool removes_rows = false;      ///< keys or attributes, beside what else it does
   bool changes_collections = false;
   /// They change objects of the meta collection and of others, and nothing but that: these have
   /// nothing to do with each other, so that those of the meta collection can come last.

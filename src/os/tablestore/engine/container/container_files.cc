@@ -182,10 +182,10 @@ Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
   BlockBitmap holes(blocks());
   auto unwritten = unwritten_blocks(**file, &holes);
   if (!unwritten.ok()) return unwritten.status();
-  Opening opened{container, slot_class, file.take(), unwritten.take()};
+  Opening opened{container, slot_class, file.take(), unwritten.take(), std::move(holes)};
   if (Status s = add(opened); !s.ok()) return s;
   incomplete_.erase(it);
-  return Found{container, slot_class, std::move(opened.unwritten), std::move(holes)};
+  return Found{container, slot_class, std::move(opened.unwritten), std::move(opened.holes)};
 }
 
 Status ContainerFiles::remove_incomplete() {
