@@ -237,7 +237,7 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
 
   for (const CollectionLocks& some : locks) {
     for (const auto& locked : some.collections()) {
-      // What another sequencer did to these objects, and what this one does, must not change places.
+      // What another sequencer did to these objects, and what this one does, keep their order.
       if (!locked->last_change.applied() && locked->last_change.osr != txc->osr)
         txc->follows.push_back(locked->last_change.osr.get());
     }

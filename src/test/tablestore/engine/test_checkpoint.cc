@@ -30,6 +30,13 @@ class CheckpointTest : public EngineFixture {
     ASSERT_NO_FATAL_FAILURE(format());
     ASSERT_NO_FATAL_FAILURE(open());
   }
+  // Again, and a checkpoint takes one chunk at a time.
+  void open_in_pieces(std::shared_ptr<Threads> threads) {
+    engine.reset();
+    options.threads = std::move(threads);
+    options.capture_chunks_max = 1;
+    open();
+  }
   Written put(uint64_t blocks, uint64_t seed) {
     auto txn = std::make_shared<Txn>();
     const Written w = write(*txn, blocks, seed);
@@ -151,11 +158,8 @@ class BusyThreads : public sim::SteppedThreads {
 
 // Each of them changes all chunks, also those that the checkpoint has been through.
 TEST_F(CheckpointTest, TransactionsGoOnBetweenItsPieces) {
-  engine.reset();
   const auto threads = std::make_shared<BusyThreads>();
-  options.threads = threads;
-  options.capture_chunks_max = 1;
-  ASSERT_NO_FATAL_FAILURE(open());
+  ASSERT_NO_FATAL_FAILURE(open_in_pieces(threads));
   std::vector<Extent> slots;
   for (uint64_t i = 0; i < 2; ++i)
     for (const Extent& e : put(5120, i).extents) slots.push_back(e);
@@ -211,11 +215,8 @@ void copy_store(const std::string& from, const std::string& to) {
 // At random places in it: other transactions, containers that come and go, flushes that RocksDB
 // makes, and the process is killed.
 TEST_F(CheckpointTest, WhereverItIsCutOffTheStoreIsExact) {
-  engine.reset();
   const auto threads = std::make_shared<BusyThreads>();
-  options.threads = threads;
-  options.capture_chunks_max = 1;
-  ASSERT_NO_FATAL_FAILURE(open());
+  ASSERT_NO_FATAL_FAILURE(open_in_pieces(threads));
   std::mt19937 random(2);
   std::vector<Extent> mine;
   struct Killed {

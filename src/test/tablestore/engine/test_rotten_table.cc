@@ -358,6 +358,9 @@ TEST_F(RottenTableTest, TwoCompactionsAtOnceMeetDamage) {
 // The block that holds a range of erased omap keys is no block of rows: all of its file is lost
 // rather than that they come back.
 TEST_F(RottenTableTest, WhatARangeHasErasedDoesNotComeBack) {
+  engine.reset();
+  options.delete_range_threshold = 1;
+  ASSERT_NO_FATAL_FAILURE(open());
   put_all(Family::object, "new");
   ASSERT_TRUE(engine->checkpoint().ok());
   ASSERT_TRUE(engine->compact().ok());
@@ -394,7 +397,9 @@ TEST_F(RottenTableTest, ASalvageDoesNotCountOnWhatCachesHold) {
   ASSERT_NO_FATAL_FAILURE(make_table(false));
   ASSERT_NO_FATAL_FAILURE(open());
   for (unsigned i = 0; i < 100; ++i)
-    if (!is_erased(i)) EXPECT_EQ(get(Family::object, key(i)), value(i, "new"));
+    if (!is_erased(i)) {
+      EXPECT_EQ(get(Family::object, key(i)), value(i, "new"));
+    }
   ASSERT_NO_FATAL_FAILURE(flip(2000));
   const auto damaged = engine->salvage_table([](Family, std::string_view) {});
   ASSERT_TRUE(damaged.ok()) << damaged.status().what();
