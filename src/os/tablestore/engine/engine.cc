@@ -195,6 +195,7 @@ struct Engine::Impl {
   std::unique_ptr<Table> table;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<Ballast> ballast;
+  std::unique_ptr<Ballast> last_ballast;  // for opening the table, and nothing else
   std::unique_ptr<SpaceAccount> account;
   std::unique_ptr<Relief> relief;
   // What nobody knows the owner of is not given back, so that recovery has the ballast only.
@@ -368,8 +369,12 @@ Status Engine::Impl::open() {
 
 // To open the table takes some space, and so does a checkpoint that is due.
 Status Engine::Impl::open_ballast() {
-  ballast = std::make_unique<Ballast>(disk, ballast_bytes(label.log_bytes));
-  if (auto s = ballast->open(); !s.ok()) return s;
+  const uint64_t bytes = ballast_bytes(label.log_bytes);
+  ballast = std::make_unique<Ballast>(disk, "ballast", bytes, bytes);
+  last_ballast = std::make_unique<Ballast>(
+      disk, "ballast-to-open", last_ballast_bytes(label.log_bytes), last_ballast_least_bytes);
+  for (Ballast* each : {ballast.get(), last_ballast.get()})
+    if (auto s = each->open(); !s.ok()) return s;
   const auto space = read_repeatedly([this] { return disk.space(); });
   if (!space.ok()) return space.status();
   if (space->available_bytes < ballast->bytes() && ballast->release())
@@ -388,19 +393,23 @@ Status Engine::Impl::open_table() {
     of_table.memtable_bytes = std::max(of_table.memtable_bytes, 4 * label.log_bytes);
   for (;;) {
     auto opened = Table::open(disk, of_table, *threads);
-    if (!opened.ok() && is_lack_of_space(opened.status().code()) && make_room()) continue;
+    if (!opened.ok() && is_lack_of_space(opened.status().code()) &&
+        (make_room() || last_ballast->release()))
+      continue;
     if (!opened.ok()) return opened.status();
     table = opened.take();
+    // At once, before others take that space: the next start may find not a byte either.
+    last_ballast->make();
     return {};
   }
 }
 
 void Engine::Impl::begin_relief() {
-  account = std::make_unique<SpaceAccount>(*table, *ballast, label.log_bytes,
+  account = std::make_unique<SpaceAccount>(*table, *ballast, *last_ballast, label.log_bytes,
                                            threads->run_by_themselves());
   containers->set_others([this] { return account->others(); });
   relief = std::make_unique<Relief>(Relief::Parts{
-      disk, *threads, *containers, *ballast, *troubles, ownership_is_known,
+      disk, *threads, *containers, *ballast, *last_ballast, *troubles, ownership_is_known,
       [this] { return table->compaction_lacked_space(); },
       [this](const std::string& line) { options.reporter.log(Reporter::Level::error, line); },
       [this](const Status& error) {
@@ -598,7 +607,7 @@ SpaceUsage Engine::space() {
   u.table_bytes = impl_->table->file_bytes();
   u.log_bytes = impl_->log->capacity_bytes();
   u.reserve_bytes = impl_->account->others().reserve_bytes;
-  if (impl_->ballast->is_there()) u.ballast_bytes = impl_->ballast->bytes();
+  u.ballast_bytes = impl_->ballast->held_bytes();
   u.available_bytes = impl_->containers->free_bytes() + impl_->lane->pending_free_bytes();
   u.total_bytes = u.data_bytes + u.available_bytes + u.table_bytes + u.log_bytes;
   return u;

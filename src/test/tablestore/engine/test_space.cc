@@ -223,6 +223,22 @@ TEST_F(SpaceTest, AStoreOpensAlsoWithoutABallast) {
   EXPECT_TRUE(engine->checkpoint().ok());
 }
 
+// Others take at once whatever comes back, also the ballast that an earlier start has given up.
+TEST_F(SpaceTest, AStoreOpensAgainAndAgainWhereNotAByteIsAvailable) {
+  format_small();
+  const auto objects = fill_with_objects();
+  ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));
+  for (int life = 0; life < 5; ++life) {
+    engine.reset();
+    small->set_other_bytes(small->available_bytes());
+    ASSERT_NO_FATAL_FAILURE(open_small()) << life;
+    ASSERT_TRUE(remove(objects[life], life)) << life;
+    small->set_other_bytes(small->available_bytes());
+  }
+  for (size_t i = 5; i < objects.size() / 2; ++i) ASSERT_TRUE(remove(objects[i], i)) << i;
+  EXPECT_TRUE(engine->checkpoint().ok());
+}
+
 TEST_F(SpaceTest, WhatOthersTakeIsGivenByTheBallastAndMadeAgainLater) {
   format_small();
   fill_with_objects();

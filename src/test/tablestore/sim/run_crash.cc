@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "os/tablestore/engine/space/space_account.h"
 #include "test/tablestore/sim/damage_bounds.h"
 #include "test/tablestore/sim/run.h"
 
@@ -30,13 +31,17 @@ void tell(const DiskImage& left, const Bounds& bounds) {
               bounds.may_refuse() ? "; may be refused: " : "", bounds.refusal.c_str());
 }
 
-// That is whole.
+// Either does: there is space to open the table with.
 bool has_ballast(const DiskImage& image) {
-  const DiskImage::InodeId id = image.lookup("ballast");
-  if (!id) return false;
-  const FileView& file = image.inode(id).current;
-  return file.size == Machine::engine_options().log_bytes / 2 &&
-         std::ranges::count(file.extents, FileView::Extent::hole) == 0;
+  const auto holds = [&image](const char* name, uint64_t least_bytes) {
+    const DiskImage::InodeId id = image.lookup(name);
+    if (!id) return false;
+    const FileView& file = image.inode(id).current;
+    return file.size >= least_bytes &&
+           std::ranges::count(file.extents, FileView::Extent::hole) == 0;
+  };
+  return holds("ballast", ballast_bytes(Machine::engine_options().log_bytes)) ||
+         holds("ballast-to-open", last_ballast_least_bytes);
 }
 
 }  // namespace

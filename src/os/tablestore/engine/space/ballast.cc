@@ -4,42 +4,47 @@
 
 namespace tablestore {
 
-namespace {
-
-constexpr const char* path = "ballast";
-
-}  // namespace
-
 Status Ballast::open() {
   std::lock_guard lock(mutex_);
-  const auto found = disk_.exists(path);
+  const auto found = disk_.exists(path_);
   if (!found.ok()) return found.status();
   if (!*found) return {};
   {
-    auto file = disk_.open(path, OpenMode::read_write);
+    auto file = disk_.open(path_, OpenMode::read_write);
     if (!file.ok()) return file.status();
     std::vector<ByteRange> holes;
     const auto extents = (*file)->unwritten(&holes);
-    is_there_ = (*file)->size_bytes() == bytes_ && extents.ok() && holes.empty();
+    const uint64_t bytes = (*file)->size_bytes();
+    if (extents.ok() && holes.empty() && bytes >= least_bytes_ && bytes <= bytes_)
+      held_bytes_ = bytes;
   }
-  return is_there_ ? Status() : disk_.remove(path);
+  return held_bytes_ > 0 ? Status() : disk_.remove(path_);
 }
 
 bool Ballast::make() {
   std::lock_guard lock(mutex_);
-  if (is_there_) return true;
+  for (uint64_t bytes = bytes_; bytes >= least_bytes_ && bytes > held_bytes_;
+       bytes = bytes / 2 / block_bytes * block_bytes)
+    if (grow_to(bytes)) return true;
+  return false;
+}
+
+bool Ballast::grow_to(uint64_t bytes) {
+  const bool is_there = held_bytes_ > 0;
+  bool done = false;
   {
-    auto file = disk_.open(path, OpenMode::create_new);
-    if (file.ok() && (*file)->allocate(0, bytes_).ok()) is_there_ = true;
+    auto file = disk_.open(path_, is_there ? OpenMode::read_write : OpenMode::create_new);
+    done = file.ok() && (*file)->allocate(held_bytes_, bytes - held_bytes_).ok();
   }
-  if (!is_there_) (void)disk_.remove(path).ok();
-  return is_there_;
+  if (done) held_bytes_ = bytes;
+  if (!done && !is_there) (void)disk_.remove(path_).ok();
+  return done;
 }
 
 bool Ballast::release() {
   std::lock_guard lock(mutex_);
-  if (!is_there_ || !disk_.remove(path).ok()) return false;
-  is_there_ = false;
+  if (held_bytes_ == 0 || !disk_.remove(path_).ok()) return false;
+  held_bytes_ = 0;
   return true;
 }
 

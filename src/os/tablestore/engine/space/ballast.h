@@ -5,33 +5,41 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "os/tablestore/engine/io/disk.h"
 
 namespace tablestore {
 
-// Thread-safe. Nothing depends on the file "ballast": anybody may remove it, also while the store
-// is open.
+// Thread-safe. Nothing depends on the file: anybody may remove it, also while the store is open.
 class Ballast {
  public:
-  Ballast(Disk& disk, uint64_t bytes) : disk_(disk), bytes_(bytes) {}
+  // Less than `least_bytes` is of no use to who needs it; it may be all of `bytes`.
+  Ballast(Disk& disk, std::string path, uint64_t bytes, uint64_t least_bytes)
+      : disk_(disk), path_(std::move(path)), bytes_(bytes), least_bytes_(least_bytes) {}
   Ballast(const Ballast&) = delete;
   Ballast& operator=(const Ballast&) = delete;
 
-  // Looks whether it is there. One that is not whole, as after a crash, is removed.
+  // Looks whether it is there. One that is of no use, as after a crash, is removed.
   Status open();
-  // False: there is no space for it, or it cannot be made for another reason.
+  // All of it, or else as much as there is space for: a half, a quarter... What is there already
+  // stays where all of it cannot be had. False: nothing has changed.
   bool make();
   // False: there was none.
   bool release();
-  bool is_there() const { return is_there_; }
   uint64_t bytes() const { return bytes_; }
+  uint64_t held_bytes() const { return held_bytes_; }  // 0: it is not there
+  bool is_whole() const { return held_bytes_ == bytes_; }
 
  private:
+  bool grow_to(uint64_t bytes);
+
   Disk& disk_;
-  const uint64_t bytes_;
+  const std::string path_;
+  const uint64_t bytes_, least_bytes_;
   std::mutex mutex_;  // one change at a time
-  std::atomic<bool> is_there_{false};
+  std::atomic<uint64_t> held_bytes_{0};
 };
 
 }  // namespace tablestore

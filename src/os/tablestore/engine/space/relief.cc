@@ -64,7 +64,7 @@ bool Relief::step() {
   if (parts_.compaction_lacked_space() && make_room()) return true;
   if (state->short_bytes == 0) {
     tell(*state, false);
-    return !parts_.ballast.is_there() && parts_.ballast.make();
+    return make_ballasts();
   }
   uint64_t bytes = 0;
   const auto worked = parts_.containers.relieve_step(0, &bytes);
@@ -72,6 +72,11 @@ bool Relief::step() {
   const bool gave = worked.ok() && *worked == Worked::yes;
   tell(*state, !gave);
   return gave;
+}
+
+bool Relief::make_ballasts() {
+  const bool made = parts_.last.make();
+  return parts_.ballast.make() || made;
 }
 
 bool Relief::make_room() {

@@ -27,6 +27,7 @@ class Relief {
     Threads& threads;
     Containers& containers;
     Ballast& ballast;
+    Ballast& last;  // of a start alone: made again, as the other is
     Troubles& troubles;
     const std::atomic<bool>& ownership_is_known;  // else containers give nothing back
     std::function<bool()> compaction_lacked_space;  // since the last call
@@ -53,6 +54,7 @@ class Relief {
   void run();
   // False where there is nothing to do.
   bool step();
+  bool make_ballasts();
   void tell(const SpaceState& state, bool helpless);
 
   Parts parts_;

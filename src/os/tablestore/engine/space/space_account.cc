@@ -29,9 +29,8 @@ TableSize SpaceAccount::table_size() {
 
 OtherSpace SpaceAccount::others() {
   const TableSize table = table_size();
-  const bool ballast_is_there = ballast_.is_there();
-  return {table.file_bytes + log_bytes_ + (ballast_is_there ? ballast_.bytes() : 0),
-          table_reserve_bytes(table, log_bytes_, ballast_is_there)};
+  return {table.file_bytes + log_bytes_ + ballast_.held_bytes() + last_.held_bytes(),
+          table_reserve_bytes(table, log_bytes_, ballast_.is_whole())};
 }
 
 }  // namespace tablestore

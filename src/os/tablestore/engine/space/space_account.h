@@ -2,6 +2,7 @@
 // does: the one rule by which space is divided between them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -22,13 +23,24 @@ namespace tablestore {
 uint64_t table_reserve_bytes(const TableSize& table, uint64_t log_bytes, bool ballast_is_there);
 // Half of the log: a flush while the store is opened writes no more.
 inline uint64_t ballast_bytes(uint64_t log_bytes) { return log_bytes / 2; }
+// What RocksDB writes when it opens the table, many times over: a MANIFEST, which has some hundred
+// bytes for each file. A small table is opened with the least.
+inline uint64_t last_ballast_bytes(uint64_t log_bytes) {
+  return std::min<uint64_t>(log_bytes / 8, 8 << 20);
+}
+inline constexpr uint64_t last_ballast_least_bytes = 128 << 10;
 
 // Thread-safe.
 class SpaceAccount {
  public:
   // `time_passes`: asking the table takes a while, so that what it said stands for a moment.
-  SpaceAccount(Table& table, const Ballast& ballast, uint64_t log_bytes, bool time_passes)
-      : table_(table), ballast_(ballast), log_bytes_(log_bytes), time_passes_(time_passes) {}
+  SpaceAccount(Table& table, const Ballast& ballast, const Ballast& last, uint64_t log_bytes,
+               bool time_passes)
+      : table_(table),
+        ballast_(ballast),
+        last_(last),
+        log_bytes_(log_bytes),
+        time_passes_(time_passes) {}
 
   OtherSpace others();
 
@@ -37,6 +49,7 @@ class SpaceAccount {
 
   Table& table_;
   const Ballast& ballast_;
+  const Ballast& last_;
   const uint64_t log_bytes_;
   const bool time_passes_;
   std::mutex mutex_;  // guards what follows it

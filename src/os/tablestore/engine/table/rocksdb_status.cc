@@ -7,8 +7,20 @@
 
 namespace tablestore {
 
+namespace {
+
+// A write that had to wait for a flush, which failed: RocksDB keeps only the text of why.
+bool is_of_a_stall(const rocksdb::Status& s) { return s.IsIncomplete(); }
+
+bool is_no_space(const rocksdb::Status& s) {
+  return s.IsNoSpace() || (is_of_a_stall(s) &&
+                           s.ToString().find(std::strerror(ENOSPC)) != std::string::npos);
+}
+
+}  // namespace
+
 int lack_in(const rocksdb::Status& s) {
-  if ((!s.IsIOError() && !s.IsTimedOut()) || s.IsNoSpace()) return 0;
+  if ((!s.IsIOError() && !s.IsTimedOut() && !is_of_a_stall(s)) || is_no_space(s)) return 0;
   const std::string text = s.ToString();
   // ENFILE first: its text begins with that of EMFILE.
   for (const int lack : {ENFILE, EMFILE, ENOMEM, EAGAIN, EACCES, EPERM, EDQUOT, ETIMEDOUT, ENOLINK,
@@ -19,7 +31,7 @@ int lack_in(const rocksdb::Status& s) {
 
 Status to_status(const rocksdb::Status& s, const std::string& doing) {
   if (s.ok()) return {};
-  int code = s.IsNoSpace() ? ENOSPC : s.IsInvalidArgument() ? EINVAL : EIO;
+  int code = is_no_space(s) ? ENOSPC : s.IsInvalidArgument() ? EINVAL : EIO;
   if (const int lack = lack_in(s)) code = lack;
   return Status(code, "table: " + doing + ": " + s.ToString());
 }
