@@ -14,8 +14,8 @@
 #include "os/tablestore/engine/own_threads.h"
 #include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/engine/table/table.h"
+#include "test/tablestore/engine/busy_threads.h"
 #include "test/tablestore/engine/engine_fixture.h"
-#include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
 namespace {
@@ -141,20 +141,6 @@ TEST_F(CheckpointTest, IsMadeInPieces) {
   ASSERT_TRUE(engine->checkpoint().ok());
   EXPECT_EQ(counted("checkpoint_chunks"), 1u);
 }
-
-// Wherever another thread may come in, one does.
-class BusyThreads : public sim::SteppedThreads {
- public:
-  void hand_over() override {
-    if (!work || std::exchange(is_at_work_, true)) return;
-    work();
-    is_at_work_ = false;
-  }
-  std::function<void()> work;
-
- private:
-  bool is_at_work_ = false;
-};
 
 // Each of them changes all chunks, also those that the checkpoint has been through.
 TEST_F(CheckpointTest, TransactionsGoOnBetweenItsPieces) {

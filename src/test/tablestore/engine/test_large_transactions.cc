@@ -1,8 +1,5 @@
 // Transactions that are too large for the log.
-#include <atomic>
-#include <functional>
-
-#include "os/tablestore/engine/own_threads.h"
+#include "test/tablestore/engine/busy_threads.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
@@ -98,39 +95,10 @@ TEST_F(LargeTransactionTest, ManyOfThemAndSmallOnesStayInOrder) {
   EXPECT_EQ(get(Family::omap, "round"), "5");
 }
 
-// The first thread that comes by when it is armed does the work, and goes on when another one has
-// come by: in a test, the applier with the first piece of a checkpoint, and then the commit lane.
-class InterruptedThreads : public OwnThreads {
- public:
-  void arm(std::function<void()> work) {
-    armed_by_ = std::this_thread::get_id();
-    work_ = std::move(work);
-    state_ = State::armed;
-  }
-  void hand_over() override {
-    const auto self = std::this_thread::get_id();
-    if (self == armed_by_ || state_ == State::idle) return;
-    State expected = State::armed;
-    if (state_.compare_exchange_strong(expected, State::at_work)) {
-      worker_ = self;
-      work_();
-      while (state_ == State::at_work) std::this_thread::yield();
-    } else if (self != worker_) {
-      state_ = State::idle;
-    }
-  }
-
- private:
-  enum class State { idle, armed, at_work };
-  std::atomic<State> state_ = State::idle;
-  std::atomic<std::thread::id> armed_by_, worker_;
-  std::function<void()> work_;
-};
-
 // What the checkpoint has seen before is older than what the transaction says.
 TEST_F(LargeTransactionTest, OneThatComesBetweenThePiecesOfACheckpointWaitsForItsEnd) {
   engine.reset();
-  const auto threads = std::make_shared<InterruptedThreads>();
+  const auto threads = std::make_shared<BusyThreads>();
   options.threads = threads;
   options.capture_chunks_max = 1;
   open();
@@ -141,15 +109,24 @@ TEST_F(LargeTransactionTest, OneThatComesBetweenThePiecesOfACheckpointWaitsForIt
   const Written more = write(*large, 64, 2);
   large->free({data.extents.front().container, data.extents.front().block, 1});
   put_rows(*large, "large", options.log_bytes / mib);
-  threads->arm([&] { engine->submit(large); });
+  unsigned tries = 0;
+  threads->work = [&] {
+    if (++tries == 1) engine->submit(large);
+    threads->step("commit");
+  };
   const Status s = engine->checkpoint();
   ASSERT_TRUE(s.ok()) << s.what();
-  large->wait_durable();
+  threads->work = nullptr;
+  EXPECT_GT(tries, 3u);
+  EXPECT_FALSE(large->is_durable());
   auto after = std::make_shared<Txn>();
   after->put(Family::omap, "after", "is there");
   commit(after);
+  EXPECT_TRUE(large->is_durable());
   const auto owned = engine->owned_blocks();
-  crash_and_open();
+  engine.reset();
+  options.threads = nullptr;
+  open();
   EXPECT_EQ(get(Family::omap, "after"), "is there");
   expect_rows("large", options.log_bytes / mib);
   expect_data(more.extents, 2);

@@ -101,7 +101,7 @@ void Run::decay(Random& random) {
   sides_.clear();
   auto before = std::move(machine_);
   result_.count_crash(at_rest);
-  faulty_ = false;
+  faulty_ = still_full_ = false;  // one attempt, which ends
   std::optional<Snapshot> none;
   Due due(at_rest);
   over_ = recover(&machine_, *before, &due, at_rest.image, random, false, &none) ==

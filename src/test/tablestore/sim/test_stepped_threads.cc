@@ -16,7 +16,11 @@ TEST(SteppedThreads, ATableIsClosedWhileACompactionWaits) {
   threads.step_compactions();
   SimDisk disk(Machine::format(), Machine::capacity_bytes, 1);
   const EngineOptions o = Machine::engine_options();
-  auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  TableOptions of_table;
+  of_table.memtable_bytes = o.memtable_bytes;
+  of_table.cache_bytes = o.table_cache_bytes;
+  of_table.option_string = o.table_options;
+  auto table = Table::open(disk, of_table, threads);
   ASSERT_TRUE(table.ok()) << table.status().what();
   threads.let_compactions_wait();
   uint64_t pending = 0;
@@ -33,7 +37,7 @@ TEST(SteppedThreads, ATableIsClosedWhileACompactionWaits) {
   ASSERT_NE(pending, 0u);
   *table = nullptr;
   // And another one compacts what it is told to.
-  table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  table = Table::open(disk, of_table, threads);
   ASSERT_TRUE(table.ok()) << table.status().what();
   EXPECT_TRUE((*table)->flush().ok());
   threads.table()->GetAggregatedIntProperty("rocksdb.compaction-pending", &pending);

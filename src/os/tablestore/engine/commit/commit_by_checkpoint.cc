@@ -16,9 +16,7 @@ bool CommitLane::is_too_large_for_log(const Txn& txn) const {
 // batch, and the table is flushed. Before that has come to its end, a recovery starts from the
 // checkpoint before and finds all groups, and nothing of this one; after it, it starts behind.
 // False: the lane is stopping, and this one stays in hand.
-bool CommitLane::commit_by_checkpoint(TakenLane& lane) {
-  if (!wait_for_capture(lane)) return false;
-  Turn& turn = *lane;
+bool CommitLane::commit_by_checkpoint(Turn& turn) {
   const std::shared_ptr<Txn> txn = turn.group.front();
   while (txn->writes_in_flight_ > 0) parts_.writes.reap(true);
   flush_data(*txn);
@@ -68,18 +66,10 @@ bool CommitLane::commit_by_checkpoint(TakenLane& lane) {
   return true;
 }
 
-// A capture that is under way would put older rows, and an older position, over these. The lane is
-// given back meanwhile, with the group in hand. False: the lane is stopping.
-bool CommitLane::wait_for_capture(TakenLane& lane) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!capturing_) return !stopping_;
-  }
-  lane = nullptr;
-  std::unique_lock lock(mutex_);
-  parts_.threads.wait(lock, work_, [&] { return turn_ && (stopping_ || !capturing_); });
-  lane = take_lane();
-  return !stopping_;
+// A capture that is under way would put older rows, and an older position, over those of a
+// checkpoint of its own. All that is queued behind it waits as well.
+bool CommitLane::waits_for_capture() const {
+  return capturing_ && !queue_.empty() && is_too_large_for_log(*queue_.front());
 }
 
 // Each file of it, as no flush of the log comes after.

@@ -50,7 +50,7 @@ void CommitLane::take_group(Turn& turn) {
   uint64_t bytes = 0;
   std::deque<std::shared_ptr<Txn>> left;
   std::lock_guard lock(mutex_);
-  while (!queue_.empty()) {
+  while (!queue_.empty() && !waits_for_capture()) {
     // Nothing passes a barrier, and a barrier passes nothing.
     if (queue_.front()->barrier && !left.empty()) break;
     const uint64_t more = record_bytes(*queue_.front());
@@ -72,7 +72,8 @@ void CommitLane::take_group(Turn& turn) {
   // some of it. Work that comes after this look must end that wait: under the same lock, submit()
   // reads this flag, and wakes the queue.
   blocked_in_reap_ =
-      turn.group.empty() && (!queue_.empty() || !abandoned_.empty()) &&
+      turn.group.empty() &&
+      (!abandoned_.empty() || (!queue_.empty() && !waits_for_capture())) &&
       std::ranges::all_of(abandoned_, [](const Txn* t) { return t->writes_in_flight_ > 0; });
 }
 

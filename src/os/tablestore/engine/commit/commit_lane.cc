@@ -385,10 +385,14 @@ bool CommitLane::has_work() const {
   return stopping_ || !queue_.empty() || !abandoned_.empty();
 }
 
+bool CommitLane::can_work() const {
+  return is_free() && has_work() && (!waits_for_capture() || !abandoned_.empty());
+}
+
 // Null: the work is to end.
 CommitLane::TakenLane CommitLane::wait_for_work() {
   std::unique_lock lock(mutex_);
-  work_.wait(lock, [this] { return stopping_ || (is_free() && has_work()); });
+  work_.wait(lock, [this] { return stopping_ || can_work(); });
   return stopping_ ? TakenLane() : take_lane();
 }
 
@@ -416,7 +420,7 @@ bool CommitLane::step() {
   TakenLane lane;
   {
     std::lock_guard lock(mutex_);
-    if (stopping_ || !is_free() || !has_work()) return false;
+    if (stopping_ || !can_work()) return false;
     lane = take_lane();
   }
   if (!commit_group(lane)) wait_for_data(false);
@@ -432,7 +436,7 @@ bool CommitLane::commit_group(TakenLane& lane) {
   parts_.threads.hand_over();
   if (lane->group.empty()) return false;
   if (is_too_large_for_log(*lane->group.front())) {
-    if (commit_by_checkpoint(lane)) pass_to_applier(*lane);
+    if (commit_by_checkpoint(*lane)) pass_to_applier(*lane);
     return true;
   }
   const std::span<const std::byte> group = build_group(*lane);

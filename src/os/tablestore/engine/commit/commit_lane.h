@@ -161,6 +161,7 @@ class CommitLane {
   void give_back(Turn* turn);
   bool is_free() const;              // mutex_ held
   bool has_work() const;             // mutex_ held
+  bool can_work() const;             // mutex_ held
   bool lends_itself_to(const Txn& txn) const;  // mutex_ held
   TakenLane wait_for_work();
   TakenLane wait_between_groups(Patience patience);
@@ -195,8 +196,8 @@ class CommitLane {
   void release_frees(Turn& turn, uint64_t watermark);
   void pass_to_applier(Turn& turn);
   bool is_too_large_for_log(const Txn& txn) const;
-  bool commit_by_checkpoint(TakenLane& lane);
-  bool wait_for_capture(TakenLane& lane);
+  bool commit_by_checkpoint(Turn& turn);
+  bool waits_for_capture() const;    // mutex_ held
   void flush_data(Txn& txn);
   bool flush_table();
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
