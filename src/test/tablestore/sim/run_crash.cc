@@ -1,6 +1,8 @@
 // How a history crashes and recovers.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "os/tablestore/engine/space/space_account.h"
 #include "test/tablestore/sim/damage_bounds.h"
@@ -256,7 +258,9 @@ Reopened Run::judge(const Machine& before, Machine* machine, const std::string& 
   due->least_lsn = std::min(due->least_lsn, bounds.least_lsn);
   if (!machine) return Reopened::again;
   if (!why.empty() && machine->disk().no_spaces() > 0) {
-    if (has_ballast(left)) throw Failure{"a full disk, a ballast, and it does not open: " + why};
+    const bool for_lack_of_space = why.find(std::strerror(ENOSPC)) != std::string::npos;
+    if (for_lack_of_space && has_ballast(left))
+      throw Failure{"a full disk, a ballast, and it does not open: " + why};
     still_full_ = false;
   }
   if (!why.empty() && (machine->disk().refused().any() || machine->disk().no_spaces() > 0)) {
