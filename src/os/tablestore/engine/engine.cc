@@ -195,12 +195,12 @@ struct Engine::Impl {
   std::unique_ptr<Table> table;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<Ballast> ballast;
-  std::unique_ptr<Ballast> last_ballast;  // for opening the table, and nothing else
+  std::unique_ptr<Ballast> last_ballast;  // for opening the store, and nothing else
   std::unique_ptr<SpaceAccount> account;
   std::unique_ptr<Relief> relief;
-  // What nobody knows the owner of is not given back, so that recovery has the ballast only.
+  // What nobody knows the owner of is not given back, so that recovery has the ballasts only.
   const std::function<bool()> make_room = [this] {
-    return relief ? relief->make_room() : ballast->release();
+    return relief ? relief->make_room() : ballast->release() || last_ballast->release();
   };
   std::unique_ptr<WriteQueue> writes;
   InFlightWrites in_flight;
@@ -317,6 +317,8 @@ Status Engine::Impl::open() {
                              label.store_uuid, options.group_bytes_max, claim_format, make_room,
                              options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
+  // At once, before others take that space: the next start may find not a byte either.
+  last_ballast->make();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
   // Not before it is certain that the store opens: one that is refused stays as it is.
@@ -389,17 +391,13 @@ Status Engine::Impl::open_table() {
   TableOptions of_table = table_options(options);
   const auto space = read_repeatedly([this] { return disk.space(); });
   if (!space.ok()) return space.status();
-  if (space->available_bytes < label.log_bytes)
+  if (space->available_bytes < 2 * label.log_bytes)
     of_table.memtable_bytes = std::max(of_table.memtable_bytes, 4 * label.log_bytes);
   for (;;) {
     auto opened = Table::open(disk, of_table, *threads);
-    if (!opened.ok() && is_lack_of_space(opened.status().code()) &&
-        (make_room() || last_ballast->release()))
-      continue;
+    if (!opened.ok() && is_lack_of_space(opened.status().code()) && make_room()) continue;
     if (!opened.ok()) return opened.status();
     table = opened.take();
-    // At once, before others take that space: the next start may find not a byte either.
-    last_ballast->make();
     return {};
   }
 }
@@ -480,6 +478,7 @@ Status Engine::reserve(uint64_t bytes) {
     return Status(EROFS, impl_->disk.name() + ": which blocks objects own is not known since a "
                                               "part of the log was lost; run "
                                               "ceph-objectstore-tool --op repair");
+  if (bytes == 0) return {};
   Status s = impl_->containers->reserve(bytes);
   if (s.code() == ENOSPC && impl_->lane->pending_free_bytes() > 0) {
     drain();  // what was freed last can be handed out after one more group

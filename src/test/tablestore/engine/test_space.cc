@@ -186,6 +186,8 @@ TEST_F(SpaceTest, AStoreOnAFileSystemThatOthersFilledOpensAndDeletes) {
   open_small();
   EXPECT_EQ(engine->space().ballast_bytes, 0u);
   EXPECT_EQ(engine->space().available_bytes, 0u);
+  EXPECT_TRUE(engine->reserve(0).ok());
+  EXPECT_EQ(engine->reserve(1).code(), ENOSPC);
   EXPECT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
   // More rows than the log has room for: what removals free is what the table is flushed with.
   for (size_t i = 0; i < objects.size() / 2; ++i) {
