@@ -13,7 +13,7 @@ using RocksStatus = rocksdb::Status;
 
 int code_of(const RocksStatus& s) { return to_status(s, "write").code(); }
 
-// With too many memtables full, a write waits for a flush, and is told only in words why that failed.
+// With too many memtables full, a write waits for a flush, and is told in words why that failed.
 TEST(RocksdbStatusTest, AWriteThatWaitedForAFlushSaysWhatThatLacked) {
   const RocksStatus full = RocksStatus::NoSpace("000126.sst", std::strerror(ENOSPC));
   EXPECT_EQ(code_of(full), ENOSPC);
