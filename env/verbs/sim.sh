@@ -42,6 +42,7 @@ suite_sim() {
   sim_part random --seeds 400
   sim_part damage --seeds 200 --seed 100000 --faults errors,full,damage
   sim_part in-turn --seeds 60 --seed 996000000 --in-turn
+  sim_part nearly-full --seeds 60 --seed 999000000 --nearly-full
   sim_part exhaustive-fresh --exhaustive --transactions 2 --only fresh,in_order
   sim_part exhaustive-wrapped --exhaustive --transactions 2 --only wrapped,in_order
   # A group of the log that is lost, or lands on others, while what those had freed is others' space.
@@ -55,6 +56,7 @@ suite_sim() {
   has_store_sim sim || return 0
   store_sim_part random --seeds 350
   store_sim_part damage --seeds 250 --seed 100000 --faults errors,full,damage
+  store_sim_part nearly-full --seeds 100 --seed 979500000 --nearly-full
   store_sim_part twice --seeds 50 --seed 200000 --twice
   # A mount that fails after the engine has opened, then a crash.
   store_sim_part failed-mount --seed 961501634 --steps 100 --faults errors,full
@@ -77,6 +79,7 @@ suite_fresh() {
   sim_part fresh --seeds 40 --seed "$seed"
   sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
   sim_part fresh-in-turn --seeds 40 --seed "$seed" --in-turn --faults errors,full,damage
+  sim_part fresh-nearly-full --seeds 40 --seed "$seed" --nearly-full --faults errors,full,damage
   sim_part fresh-provisioned --exhaustive --transactions 2 --only provisioned,in_order \
     --part $((seed % 2))/2
   sim_part fresh-newest-first --exhaustive --transactions 2 --only ,newest_first \
@@ -87,6 +90,7 @@ suite_fresh() {
   store_sim_part fresh --seeds 40 --seed "$seed"
   store_sim_part fresh-damage --seeds 40 --seed "$seed" --faults errors,full,damage
   store_sim_part fresh-in-turn --seeds 40 --seed "$seed" --in-turn
+  store_sim_part fresh-nearly-full --seeds 40 --seed "$seed" --nearly-full
 }
 fresh_seed() {
   local key; key=$(cd "$CHECKOUT" && hash_files src patches)   # wherever the checkout is

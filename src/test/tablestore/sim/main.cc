@@ -30,6 +30,7 @@ constexpr char usage[] =
     "  --remapped        on a file system that writes nothing in place (the same)\n"
     "  --in-turn         who waits for the store is helped by all of its work in turn: others\n"
     "                    commit between the pieces of a checkpoint\n"
+    "  --nearly-full     others fill the disk up, again and again, or make some room\n"
     "  --twice           runs each history twice, and compares them to the last I/O\n"
     "  --trace           tells each step and each I/O\n"
     "  --steps N         of one history (default 120)\n"
@@ -96,6 +97,7 @@ int main(int argc, char** argv) {
       .own_flags = {{"--provisioned", &a.history.provisioned},
                     {"--remapped", &a.history.remapped},
                     {"--in-turn", &a.history.in_turn},
+                    {"--nearly-full", &a.history.nearly_full},
                     {"--twice", &a.twice}},
   };
   parse(argc, argv, simulator, &a);

@@ -170,6 +170,10 @@ void Run::step(const Step& step) {
     crash(machine_->snapshot(), random);
     if (over_) return;
   }
+  if (options_.nearly_full) {
+    Random others(step.seed + 1);
+    fill_disk(others);
+  }
   bool died = false;
   try {
     make(step, random);

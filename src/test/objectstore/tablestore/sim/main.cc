@@ -38,6 +38,7 @@ constexpr char usage[] =
   "  --remapped        on one that writes nothing in place (with --seed: the tenth of 16)\n"
   "  --in-turn         who waits for the store is helped by all of its work in turn: others\n"
   "                    commit between the pieces of a checkpoint\n"
+  "  --nearly-full     others fill the disk up, again and again, or make some room\n"
   "  --twice           runs each history twice, and compares them to the last I/O\n"
   "  --trace           tells each step and each I/O\n"
   "  --log LEVEL       what the store says, on standard error\n"
@@ -100,6 +101,7 @@ int main(int argc, char** argv)
     .report = report,
     .own_flags = {{"--remapped", &a.history.remapped},
                   {"--in-turn", &a.history.in_turn},
+                  {"--nearly-full", &a.history.nearly_full},
                   {"--twice", &a.twice}},
     .own_values = {{"--log", &log_level}},
   };

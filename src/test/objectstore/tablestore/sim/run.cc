@@ -383,6 +383,10 @@ void Run::step(const Step& step)
     if (over_)
       return;
   }
+  if (options.nearly_full) {
+    Random others(step.seed + 1);
+    fill_disk(others);
+  }
   bool died = false;
   try {
     make(step, random);

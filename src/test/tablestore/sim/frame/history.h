@@ -31,7 +31,9 @@ struct HistoryOptions {
   bool wrapped = false;      // in the log's second lap
   bool provisioned = false;  // or with half of its containers made and written
   bool remapped = false;     // on a file system that writes nothing in place
-  bool in_turn = false;      // who waits is helped by all in turn; never by its seed alone
+  // Never by its seed alone:
+  bool in_turn = false;      // who waits is helped by all in turn
+  bool nearly_full = false;  // others fill the disk up, again and again, or make some room
   // What may happen beyond crashes.
   bool errors = true;   // reads, writes and flushes that fail
   bool full = true;     // a full file system

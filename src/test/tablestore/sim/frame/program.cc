@@ -35,6 +35,7 @@ class Program {
   int run_random();
   HistoryResult run_seed(uint64_t seed);
   void report_failure(uint64_t seed, const std::string& failure);
+  std::string flags() const;
   std::string replay_of(uint64_t seed) const;
   std::string replay_of_case(const std::string& name) const;
 
@@ -75,10 +76,15 @@ std::string Program::replay_of_case(const std::string& name) const {
          std::to_string(more + 1) + (a_.all.damage ? " --damage" : "") + " --only " + name;
 }
 
+// What no seed says.
+std::string Program::flags() const {
+  return std::string(a_.history.in_turn ? " --in-turn" : "") +
+         (a_.history.nearly_full ? " --nearly-full" : "");
+}
+
 std::string Program::replay_of(uint64_t seed) const {
   return std::string(simulator_.command) + " --seed " + std::to_string(seed) + " --steps " +
-         std::to_string(a_.history.steps) + (a_.history.in_turn ? " --in-turn" : "") +
-         " --faults " + a_.faults;
+         std::to_string(a_.history.steps) + flags() + " --faults " + a_.faults;
 }
 
 void Program::report_failure(uint64_t seed, const std::string& failure) {
@@ -93,8 +99,7 @@ void Program::report_failure(uint64_t seed, const std::string& failure) {
               smaller.size(), simulator_.command, a_.history.wrapped ? " --wrapped" : "",
               a_.history.provisioned ? " --provisioned" : "",
               a_.history.remapped ? " --remapped" : "",
-              a_.history.in_turn ? " --in-turn" : "", a_.faults.c_str(),
-              histories_.print(smaller).c_str());
+              flags().c_str(), a_.faults.c_str(), histories_.print(smaller).c_str());
   std::printf("which fails with: %s\n", histories_.run(smaller, a_.history).failure.c_str());
 }
 
