@@ -83,6 +83,7 @@ void Run::check_vouched(const char* after) {
   DiskImage now = machine_->disk().image();
   Random random(1);
   now.crash(Fate::drop, random);
+  if (now.lost_promises()) return;  // a flush of the table lied, and the log begins where it did
   const LiveLog log = read_live_log(now.healed());
   if (!log.groups.empty() && log.vouched_lsn() < log.groups.back().last_lsn)
     throw Failure{std::string(after) + ", transaction " +

@@ -258,7 +258,9 @@ Reopened Run::judge(const Machine& before, Machine* machine, const std::string& 
   due->least_lsn = std::min(due->least_lsn, bounds.least_lsn);
   if (!machine) return Reopened::again;
   if (!why.empty() && machine->disk().no_spaces() > 0) {
-    const bool for_lack_of_space = why.find(std::strerror(ENOSPC)) != std::string::npos;
+    // And not because the ballast could not be removed either.
+    const bool for_lack_of_space = why.find(std::strerror(ENOSPC)) != std::string::npos &&
+                                   !machine->disk().refused().any();
     if (for_lack_of_space && has_ballast(left))
       throw Failure{"a full disk, a ballast, and it does not open: " + why};
     still_full_ = false;
