@@ -167,9 +167,7 @@ ReferenceMaps::ReferenceMaps(CephContext* cct, Engine& engine) : cct(cct), engin
 
 ReferenceMapRef ReferenceMaps::create(const Extent& extent)
 {
-  auto map = std::make_shared<ReferenceMap>();
-  map->container = extent.container;
-  map->first_block = extent.block;
+  auto map = std::make_shared<ReferenceMap>(extent.container, extent.block);
   std::lock_guard l{mutex};
   make_room_locked();
   // One of this name that is still pinned is a dead one, empty: the blocks were handed out again.
@@ -190,9 +188,7 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
       return p->second;
     }
   }
-  auto map = std::make_shared<ReferenceMap>();
-  map->container = container;
-  map->first_block = first_block;
+  auto map = std::make_shared<ReferenceMap>(container, first_block);
   std::string row;
   const Result<bool> found =
       engine.get(Family::super, reference_map_key(container, first_block), &row);

@@ -27,6 +27,11 @@ inline constexpr uint8_t newest_reference_map_version = 1;
 /// anything else is in it, with 0 references at the end: else its block could become the name of
 /// another reference map.
 struct ReferenceMap {
+  ReferenceMap() = default;
+  ReferenceMap(uint32_t container, uint32_t first_block)
+    : container(container), first_block(first_block)
+  {
+  }
   struct Run {
     uint32_t blocks = 0;
     uint32_t references = 0;   ///< 0 only for the first block
