@@ -185,7 +185,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
          gate, foundation->throttle, foundation->callbacks, *home.surroundings, home.options,
          foundation->reporter.fatal, found.limits),
     memory({cct, home.options, engine, onodes, data_cache, foundation->table_cache}),
-    statistics({engine, onodes, data_cache, pools, gate, home.logger,
+    statistics({engine, onodes, data_cache, reference_maps, pools, gate, home.logger,
                 *foundation->troubles})
 {
 }
