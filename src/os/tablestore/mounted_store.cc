@@ -322,9 +322,15 @@ int MountedStore::check(Fsck::Options options)
   const int lost = options.repair ? table.salvage() : options.deep ? table.find() : 0;
   if (lost < 0)
     return lost;
-  const int r = Fsck(cct, engine, data, lost_names, collections.all(), collection_rows,
-                     std::move(options)).run();
-  return r < 0 ? r : r + lost;
+  constexpr int runs_max = 3;
+  for (int run = 1;; ++run) {
+    Fsck fsck(cct, engine, data, lost_names, collections.all(), collection_rows, options);
+    const int r = fsck.run();
+    if (r < 0)
+      return r;
+    if (run == runs_max || !fsck.needs_another_run())
+      return r + lost;
+  }
 }
 
 }  // namespace tablestore

@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory_resource>
 #include <optional>
@@ -38,7 +39,8 @@ namespace tablestore {
 ///
 /// Repair erases rows that belong to nothing, counts references and statistics anew, takes blocks
 /// of objects from the allocator, and frees those that nothing owns. Of objects with one number,
-/// those that have no rows by it get another one. It cannot bring data back:
+/// those that have no rows by it get another one. Objects of one hash that have the same blocks
+/// share them from then on. It cannot bring data back:
 /// damaged objects are reported, and stay errors. Of one whose own row is damaged, it makes a lost
 /// one, which scrub then brings back from another OSD; what it had is freed. Of names that are lost
 /// it says so, which is no error, and leaves omap that belongs to no object to those that had them,
@@ -67,6 +69,8 @@ class Fsck {
   /// -EOPNOTSUPP where rows are of a newer version, of which nothing can be said.
   int run();
 
+  /// What repair has done has to be looked at once more: extents are shared that were not.
+  bool needs_another_run() const { return more_to_do; }
   /// The most that it has kept of the store at once, without the rows of the OSD's own objects.
   uint64_t memory_bytes() const;
 
@@ -75,6 +79,7 @@ class Fsck {
   struct Doubt {
     unsigned objects = 1;
     unsigned with_rows = 0;        ///< of these, that have rows by their number
+    unsigned without_rows_met = 0;
     bool surplus_shards = false;
     bool inline_missing = false;
   };
@@ -119,7 +124,18 @@ class Fsck {
   Status look_again_at(const OnodeRef& o, const Doubt& doubt);
   Status erase_surplus_shards(const Onode& o);
   Status mend_number(Onode& o, const Doubt& doubt);
-  void name_owners_of_contested(const OnodeRef& o);
+
+  // ---- fsck_contested.cc
+  struct ContestedExtent {
+    OnodeRef o;
+    uint32_t shard;
+    MappedExtent* extent;   ///< of `o`, which is loaded
+  };
+  Status check_contested_blocks();
+  /// Calls f with the extents that have contested blocks, of the objects of one hash each time.
+  Status for_each_hash(const std::function<void(std::vector<ContestedExtent>&)>& f);
+  /// Makes extents of objects of one hash, that overlap within `all`, parts of one shared extent.
+  void share_anew(std::span<ContestedExtent> owners, const Extent& all);
 
   // ---- fsck_store.cc
   Status check_store_meta();
@@ -169,6 +185,7 @@ class Fsck {
   uint64_t largest_inline_bytes = 0;                  ///< of one object
   uint64_t errors = 0;
   uint64_t repaired = 0;
+  bool more_to_do = false;
   bool extents_lost = false;   ///< a map could not be read: who owns its blocks is not known
 };
 

@@ -23,8 +23,8 @@ namespace tablestore {
 
 Status Fsck::look_again()
 {
-  if (in_doubt.empty() && contested_blocks.empty())
-    return {};
+  if (in_doubt.empty())
+    return check_contested_blocks();
   const auto [first, last] = all_onodes_range();
   auto it = engine.iterate(Family::object, first, last);
   for (it->seek(first); it->valid(); it->next()) {
@@ -41,10 +41,9 @@ Status Fsck::look_again()
       if (Status s = look_again_at(o, p->second); !s.ok())
         return s;
     }
-    if (!contested_blocks.empty())
-      name_owners_of_contested(o);
   }
-  return it->status();
+  const Status s = it->status();
+  return s.ok() ? check_contested_blocks() : s;
 }
 
 Status Fsck::look_again_at(const OnodeRef& o, const Doubt& doubt)
@@ -92,8 +91,8 @@ Status Fsck::mend_number(Onode& o, const Doubt& doubt)
           "ceph-objectstore-tool, repair, and let 'ceph pg repair' bring them back");
     return {};
   }
-  if (doubt.with_rows == 0)
-    --in_doubt[o.nid].objects;
+  if (++in_doubt[o.nid].without_rows_met == 1 && doubt.with_rows == 0)
+    return {};
   if (options.repair && !highest_of_rows) {
     const auto derived = derive_rows(engine);
     if (!derived.ok())
@@ -103,24 +102,9 @@ Status Fsck::mend_number(Onode& o, const Doubt& doubt)
   repairable(what, [&](Txn& txn) {
     o.nid = nid_max = std::max(nid_max, *highest_of_rows) + 1;
     put_onode(txn, o);
+    more_to_do |= !contested_blocks.empty();   // it may be one of those
   });
   return {};
-}
-
-void Fsck::name_owners_of_contested(const OnodeRef& o)
-{
-  data.load_all(o);
-  for (const auto& [index, shard] : o->shards) {
-    for (const MappedExtent& e : shard.extents) {
-      const auto p = contested_blocks.find(e.physical.container);
-      if (p == contested_blocks.end() || e.physical.end() > p->second.blocks() ||
-          !p->second.any(e.physical.block, e.physical.blocks))
-        continue;
-      derr << "container " << e.physical.container << " blocks " << e.physical.block << "~"
-           << e.physical.blocks << ", which have two owners, are of " << o->oid
-           << (e.shared ? ", shared" : "") << dendl;
-    }
-  }
 }
 
 }  // namespace tablestore

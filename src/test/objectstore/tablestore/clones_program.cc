@@ -38,7 +38,7 @@ int make_clones(const std::string& dir, int)
     commit(*store, handles.back(), std::move(t));
   }
   const uint64_t count = std::strtoull(wanted, nullptr, 10);
-  const bufferlist data = content(1, 16 * KiB), block = content(2, 4 * KiB);
+  const bufferlist data = content(1, 8 * KiB), block = content(2, 4 * KiB);
   for (uint64_t n = 0; n < count;) {
     Handle& ch = handles[n / heads_of_one_txn % collections];
     Transaction t;
@@ -51,7 +51,7 @@ int make_clones(const std::string& dir, int)
       bufferlist whole = data, part = block;
       t.write(ch->cid, head, 0, whole.length(), whole);
       t.clone(ch->cid, head, clone);
-      t.write(ch->cid, head, 8 * KiB, part.length(), part);
+      t.write(ch->cid, head, 4 * KiB, part.length(), part);
     }
     queue(*store, ch, std::move(t));
   }

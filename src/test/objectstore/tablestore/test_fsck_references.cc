@@ -158,6 +158,81 @@ TEST_F(StoreFsckReferences, ThatSeemRightAtFirstAreCountedWithThoseThatComeLater
   remove(ch, twin);
 }
 
+TEST_F(StoreFsckReferences, OfBlocksThatTwoObjectsOfOneHashHaveAreMade)
+{
+  const ghobject_t head = object("head", 1, 0x40), twin = object("twin", 1, 0x40);
+  for (const bool same_number : {false, true}) {
+    SCOPED_TRACE(same_number);
+    write(ch, head, 0, content(3, 100000));
+    wait_durable(ch);
+    ObjectContents same_blocks = contents(head);
+    same_blocks.nid += same_number ? 0 : 1000;
+    damage_rows([&](Txn& txn) {
+      txn.put(Family::object, onode_key(twin), same_blocks.encode());
+    });
+    EXPECT_GE(store->fsck(false), 1);
+    EXPECT_EQ(0, store->repair(false));
+    EXPECT_EQ(0, store->fsck(true));
+    mount_again();
+    remove(ch, head);
+    EXPECT_TRUE(same(content(3, 100000), read(ch, twin)));
+    write(ch, twin, 5000, content(4, 5000));
+    remove(ch, twin);
+    wait_durable(ch);
+  }
+}
+
+// As an owner would leave it that took an extent for its own too early.
+TEST_F(StoreFsckReferences, OfAnOwnerThatDoesNotShareAreMadeAnew)
+{
+  clone(large, copy);
+  const uint64_t nid = contents(large).nid;
+  damage([&](Engine& engine) {
+    const std::string key = shard_key(nid, 1);
+    ExtentShard shard;
+    bufferlist bl;
+    bl.append(row(engine, Family::object, key));
+    auto p = bl.cbegin();
+    shard.decode(p);
+    auto txn = std::make_shared<Txn>();
+    for (MappedExtent& e : shard.extents) {
+      ASSERT_TRUE(e.shared);
+      ReferenceMap map(e.physical.container, e.map_block);
+      map.runs[e.physical.block] = {e.physical.blocks, 1};
+      txn->put(Family::super, reference_map_key(map.container, map.first_block), map.encode());
+      e.shared = false;
+      e.map_block = 0;
+    }
+    txn->put(Family::object, key, shard.encode());
+    engine.submit(txn);
+    engine.drain();
+  });
+  EXPECT_GE(store->fsck(false), 1);
+  EXPECT_EQ(0, store->repair(false));
+  EXPECT_EQ(0, store->fsck(true));
+  expect_clones_whole();
+}
+
+// Objects of other hashes cannot share: a split would take them apart.
+TEST_F(StoreFsckReferences, OfBlocksThatObjectsOfOtherHashesHaveAreNotMade)
+{
+  const ghobject_t head = object("head", 1, 0x40), twin = object("twin", 1, 0x41);
+  write(ch, head, 0, content(3, 100000));
+  ObjectContents same_blocks = contents(head);
+  same_blocks.nid += 1000;
+  damage_rows([&](Txn& txn) {
+    txn.put(Family::object, onode_key(twin), same_blocks.encode());
+  });
+  EXPECT_GE(store->repair(false), 1);
+  EXPECT_GE(store->fsck(false), 1);
+  EXPECT_EQ(same_blocks.encode(), row(Family::object, onode_key(twin)));
+  damage_rows([&](Txn& txn) { txn.erase(Family::object, onode_key(twin)); });
+  EXPECT_EQ(0, store->repair(false)) << "the statistics counted the twin, too";
+  EXPECT_EQ(0, store->fsck(true));
+  mount_again();
+  EXPECT_TRUE(same(content(3, 100000), read(ch, head)));
+}
+
 TEST_F(StoreFsckReferences, TakeMemoryByTheObjectAndNotByTheBlock)
 {
   constexpr unsigned heads = 1500;
