@@ -109,8 +109,8 @@ bool ReferenceMap::has_one_owner(uint32_t block, uint32_t blocks) const
       return false;
   }
   const auto last = std::prev(p);
-  const bool is_all = p == runs.end() && last->first + last->second.blocks <= end;
-  return block > first_block || is_all;
+  const bool nothing_behind = p == runs.end() && last->first + last->second.blocks <= end;
+  return block > first_block || nothing_behind;
 }
 
 void ReferenceMap::hand_over(uint32_t block, uint32_t blocks, std::vector<Extent>* freed)

@@ -145,6 +145,24 @@ TEST_F(UnsharingTest, AfterARollbackObjectIsGoneNothingIsShared)
   }
 }
 
+TEST_F(UnsharingTest, WhatLiesBetweenBlocksOfOthersIsHandedOver)
+{
+  write("a", 0, pattern(128 << 10, 1));
+  ASSERT_EQ(1u, extents("a").size());
+  for (const unsigned first : {8, 20})
+    clone_range("a", "b", first * block_bytes, 4 * block_bytes, first * block_bytes);
+  for (const unsigned first : {8, 20})
+    write("a", first * block_bytes, pattern(4 * block_bytes, 2));
+  EXPECT_EQ(1u, shared_extents("a")) << "what has the first block";
+  EXPECT_EQ(1u, reference_rows());
+  check_ownership();
+  remove("b");
+  overwrite_block("a", 14);
+  EXPECT_EQ(0u, shared_extents("a"));
+  EXPECT_EQ(0u, reference_rows());
+  check_ownership();
+}
+
 TEST_F(UnsharingTest, ABlockThatWasKeptForTheNameIsFreedWithTheLastOfTheOthers)
 {
   write("a", 0, pattern(128 << 10, 1));
