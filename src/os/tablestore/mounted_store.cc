@@ -185,7 +185,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
          gate, foundation->throttle, foundation->callbacks, *home.surroundings, home.options,
          foundation->reporter.fatal, found.limits),
     memory({cct, home.options, engine, onodes, data_cache, foundation->table_cache}),
-    statistics({engine, onodes, data_cache, pools, gate, home.logger,
+    statistics({engine, onodes, data_cache, reference_maps, pools, gate, home.logger,
                 *foundation->troubles})
 {
 }
@@ -322,9 +322,15 @@ int MountedStore::check(Fsck::Options options)
   const int lost = options.repair ? table.salvage() : options.deep ? table.find() : 0;
   if (lost < 0)
     return lost;
-  const int r = Fsck(cct, engine, data, lost_names, collections.all(), collection_rows,
-                     std::move(options)).run();
-  return r < 0 ? r : r + lost;
+  constexpr int runs_max = 3;
+  for (int run = 1;; ++run) {
+    Fsck fsck(cct, engine, data, lost_names, collections.all(), collection_rows, options);
+    const int r = fsck.run();
+    if (r < 0)
+      return r;
+    if (run == runs_max || !fsck.needs_another_run())
+      return r + lost;
+  }
 }
 
 }  // namespace tablestore

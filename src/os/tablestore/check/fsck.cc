@@ -47,9 +47,9 @@ int Fsck::run()
   constexpr Status (Fsck::*checks[])() = {
       &Fsck::check_objects,        &Fsck::check_own_onodes, &Fsck::check_shard_rows,
       &Fsck::check_inline_rows,
-      &Fsck::check_omap_rows,      &Fsck::check_reference_maps, &Fsck::check_store_meta,
-      &Fsck::check_nid_bound,      &Fsck::check_collection_rows, &Fsck::check_lost_names,
-      &Fsck::check_pool_stats};
+      &Fsck::check_omap_rows,      &Fsck::check_reference_maps, &Fsck::look_again,
+      &Fsck::check_store_meta,     &Fsck::check_nid_bound, &Fsck::check_collection_rows,
+      &Fsck::check_lost_names,     &Fsck::check_pool_stats};
   Status s;
   for (const auto check : checks) {
     if (s.ok())
@@ -64,9 +64,20 @@ int Fsck::run()
     derr << s.what() << dendl;
     return s.code() == ENOTSUP ? -EOPNOTSUPP : -EIO;
   }
-  dout(1) << (options.deep ? "deep, " : "") << objects.size() << " objects, " << errors
-          << " errors, " << repaired << " repaired" << dendl;
+  dout(1) << (options.deep ? "deep, " : "") << numbers.size() << " objects, " << errors
+          << " errors, " << repaired << " repaired, at most " << memory_bytes()
+          << " bytes in memory" << dendl;
   return static_cast<int>(std::min<uint64_t>(errors - repaired, INT32_MAX));
+}
+
+uint64_t Fsck::memory_bytes() const
+{
+  uint64_t bytes = memory.most_bytes();
+  for (const auto* bitmaps : {&engine_blocks, &owned_blocks, &contested_blocks, &settled}) {
+    for (const auto& [container, bitmap] : *bitmaps)
+      bytes += bitmap.memory_bytes();
+  }
+  return bytes;
 }
 
 void Fsck::error(const std::string& what)
@@ -82,8 +93,10 @@ void Fsck::repairable(const std::string& what, const std::function<void(Txn&)>& 
     return;
   ++repaired;
   fix(*fixes);
-  if (fixes->row_bytes() > fix_bytes_max)
+  if (fixes->row_bytes() > fix_bytes_max) {
     submit_fixes();
+    engine.drain();   // nobody else keeps what is queued from growing
+  }
 }
 
 void Fsck::submit_fixes()

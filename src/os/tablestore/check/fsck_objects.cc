@@ -1,5 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
+#include <algorithm>
+
 #include "common/debug.h"
 #include "common/pretty_binary.h"
 #include "include/rados.h"
@@ -60,9 +62,14 @@ Status Fsck::check_objects()
 {
   const auto [first, last] = all_onodes_range();
   auto it = engine.iterate(Family::object, first, last);
+  std::string hash;
   for (it->seek(first); it->valid(); it->next()) {
     auto o = std::make_shared<Onode>();
     o->key = it->key();
+    if (hash_part(o->key) != hash) {
+      settle_references();
+      hash = hash_part(o->key);
+    }
     if (!decode_onode_key(it->key(), &o->oid)) {
       repairable("the key " + pretty_binary_string(o->key) + " is no object",
                  [&](Txn& txn) { txn.erase(Family::object, o->key); });
@@ -96,6 +103,16 @@ Status Fsck::check_objects()
       return s;
     }
   }
+  settle_references();
+  numbers.sort();
+  numbers.for_each([this](auto entry, auto end) {
+    if (end - entry == 1)
+      return;
+    Doubt& doubt = in_doubt[entry->nid];
+    doubt.objects = end - entry;
+    for (; entry != end; ++entry)
+      doubt.with_rows += entry->has_rows();
+  });
   return it->status();
 }
 
@@ -167,17 +184,18 @@ void Fsck::check_damaged(Onode& o, const std::string& what)
 
 Status Fsck::check_object(const OnodeRef& o)
 {
-  ObjectRows rows;
-  rows.pool = o->omap_pool;
-  rows.has_omap = o->has_omap;
-  rows.inline_data = o->inline_data;
+  ObjectNumbers::Entry entry;
+  entry.nid = o->nid;
+  entry.pool = static_cast<int32_t>(o->omap_pool);
+  entry.has_omap = o->has_omap;
+  if (o->inline_data)
+    entry.inline_row = ObjectNumbers::InlineRow::wanted;
+  if (!o->embeds_shard())
+    entry.shard_rows = std::ranges::count(o->shards_present, true);
+  numbers.add(entry);
   nid_max = std::max(nid_max, o->nid);
   if (o->inline_data)
     largest_inline_bytes = std::max(largest_inline_bytes, o->size);
-  if (!o->embeds_shard())
-    rows.shards = o->shards_present;
-  if (!objects.emplace(o->nid, std::move(rows)).second)
-    error(stringify(o->oid) + " has the number of another object: " + std::to_string(o->nid));
 
   PoolStats& stats = pools[o->omap_pool];
   ++stats[PoolStats::objects];
@@ -243,11 +261,7 @@ void Fsck::count_extents(const Onode& o, PoolStats* stats)
         (*stats)[PoolStats::allocated_bytes] += e.physical.length_bytes();
         continue;
       }
-      auto [p, first] = shared.try_emplace({e.physical.container, e.map_block});
-      if (first)
-        p->second.pool = o.omap_pool;
-      for (uint32_t block = e.physical.block; block < e.physical.end(); ++block)
-        ++p->second.references[block];
+      of_hash.add(e, o.omap_pool);
     }
   }
 }
@@ -261,8 +275,15 @@ void Fsck::own(const Extent& extent, const std::string& owner)
   }
   BlockBitmap& owned =
       owned_blocks.try_emplace(extent.container, there->second.blocks()).first->second;
-  if (owned.any(extent.block, extent.blocks))
+  if (owned.any(extent.block, extent.blocks)) {
     error(owner + " has " + name_of(extent) + ", of which something else has a part");
+    BlockBitmap& contested =
+        contested_blocks.try_emplace(extent.container, there->second.blocks()).first->second;
+    for (uint32_t block = extent.block; block < extent.end(); ++block) {
+      if (owned.test(block))
+        contested.set(block, 1);
+    }
+  }
   owned.set(extent.block, extent.blocks);
 }
 

@@ -1,5 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
+#include <algorithm>
+
 #include "common/debug.h"
 #include "common/pretty_binary.h"
 #include "os/tablestore/check/fsck.h"
@@ -15,10 +17,19 @@ namespace tablestore {
 
 namespace {
 
-std::string name_of(uint32_t container, uint32_t first_block)
+/// The first runs of set blocks, in words.
+std::string some_of(uint32_t container, const BlockBitmap& blocks)
 {
-  return "the shared slot in container " + std::to_string(container) + " at block " +
-         std::to_string(first_block);
+  constexpr unsigned most = 3;
+  std::string all;
+  uint32_t block = blocks.next_set(0);
+  for (unsigned n = 0; block < blocks.blocks() && n < most; ++n) {
+    const uint32_t end = blocks.next_clear(block);
+    all += (n == 0 ? " (container " + std::to_string(container) + " blocks " : ", ") +
+           std::to_string(block) + "~" + std::to_string(end - block);
+    block = blocks.next_set(end);
+  }
+  return all.empty() ? all : all + (block < blocks.blocks() ? ", ...)" : ")");
 }
 
 }  // namespace
@@ -27,14 +38,22 @@ Status Fsck::check_shard_rows()
 {
   const auto [first, last] = all_shards_range();
   auto it = engine.iterate(Family::object, first, last);
+  uint64_t nid = 0, rows = 0;   // of the object whose rows these are
   for (it->seek(first); it->valid(); it->next()) {
     const std::string key(it->key());
-    uint64_t nid;
+    uint64_t of;
     uint32_t index;
-    if (decode_shard_key(key, &nid, &index)) {
-      auto p = objects.find(nid);
-      if (p != objects.end() && index < p->second.shards.size() && p->second.shards[index])
+    const bool is_sound = decode_shard_key(key, &of, &index);
+    if (is_sound) {
+      if (of != nid) {
+        check_shard_count(nid, rows);
+        nid = of;
+        rows = 0;
+      }
+      if (const auto [object, end] = numbers.find(of); object != end) {
+        ++rows;
         continue;
+      }
     }
     // The object may be one whose own row is damaged.
     if (extents_lost) {
@@ -44,7 +63,17 @@ Status Fsck::check_shard_rows()
     repairable("the extents in " + pretty_binary_string(key) + " belong to no object",
                [&](Txn& txn) { txn.erase(Family::object, key); });
   }
+  check_shard_count(nid, rows);
   return it->status();
+}
+
+// All rows that an object should have were there when its map was loaded, or it was said. So where
+// there are as many as it should have, there is no other.
+void Fsck::check_shard_count(uint64_t nid, uint64_t rows)
+{
+  const auto [object, end] = numbers.find(nid);
+  if (end - object == 1 && rows != object->shard_rows)
+    in_doubt[nid].surplus_shards = true;
 }
 
 Status Fsck::check_inline_rows()
@@ -54,11 +83,15 @@ Status Fsck::check_inline_rows()
     const std::string key(it->key());
     uint64_t nid;
     if (decode_inline_key(key, &nid)) {
-      auto p = objects.find(nid);
-      if (p != objects.end() && p->second.inline_data) {
-        p->second.inline_row_seen = true;
-        continue;
+      bool belongs = false;
+      for (auto [object, end] = numbers.find(nid); object != end; ++object) {
+        if (object->inline_row == ObjectNumbers::InlineRow::none)
+          continue;
+        object->inline_row = ObjectNumbers::InlineRow::seen;
+        belongs = true;
       }
+      if (belongs)
+        continue;
     }
     const std::string what = "the data in " + pretty_binary_string(key) + " belongs to no object";
     if (extents_lost)
@@ -66,10 +99,12 @@ Status Fsck::check_inline_rows()
     else
       repairable(what, [&](Txn& txn) { txn.erase(Family::data, key); });
   }
-  for (const auto& [nid, rows] : objects) {
-    if (rows.inline_data && !rows.inline_row_seen)
-      error("the inline data of the object with number " + std::to_string(nid) + " is missing");
-  }
+  numbers.for_each([this](auto object, auto end) {
+    for (; object != end; ++object) {
+      if (object->inline_row == ObjectNumbers::InlineRow::wanted)
+        in_doubt[object->nid].inline_missing = true;
+    }
+  });
   return it->status();
 }
 
@@ -88,12 +123,15 @@ Status Fsck::check_omap_rows()
       continue;
     }
     const auto [first, last] = omap_range(omap_prefix(pool, nid));
-    auto p = objects.find(nid);
-    if (p == objects.end() && lost_names.any()) {
+    const auto [object, end] = numbers.find(nid);
+    const bool belongs = std::any_of(object, end, [pool](const auto& o) {
+      return o.has_omap && o.pool == static_cast<int32_t>(pool);
+    });
+    if (object == end && lost_names.any()) {
       // Of one whose onode is lost, and that may be the only one that there is.
       dout(0) << "omap of pool " << pool << " number " << nid << " belongs to no object that is "
               << "known, and stays until what was lost is settled" << dendl;
-    } else if (p == objects.end() || !p->second.has_omap || p->second.pool != pool) {
+    } else if (!belongs) {
       const std::string what = "omap of pool " + std::to_string(pool) + " number " +
           std::to_string(nid) + " belongs to no object";
       if (extents_lost)
@@ -112,126 +150,28 @@ Status Fsck::check_omap_rows()
   return it->status();
 }
 
-Status Fsck::check_reference_maps()
-{
-  const auto [first, last] = reference_maps_range();
-  auto it = engine.iterate(Family::super, first, last);
-  for (it->seek(first); it->valid(); it->next()) {
-    ReferenceMap slot;
-    const std::string key(it->key());
-    if (!decode_reference_map_key(key, &slot.container, &slot.first_block)) {
-      repairable("the row " + pretty_binary_string(key) + " of a shared slot has a bad key",
-                 [&](Txn& txn) { txn.erase(Family::super, key); });
-      continue;
-    }
-    try {
-      slot.decode(it->value());
-    } catch (const NewerVersion& e) {
-      return Status(ENOTSUP, "the row of " + name_of(slot.container, slot.first_block) + ": " +
-                                 e.what());
-    } catch (const ceph::buffer::error& e) {
-      const std::string what = "the row of " + name_of(slot.container, slot.first_block) +
-          " is damaged: " + e.what();
-      // Where objects refer to it, it is rebuilt below.
-      if (shared.count({slot.container, slot.first_block}) > 0)
-        dout(0) << what << dendl;
-      else if (extents_lost)
-        error(what);
-      else
-        repairable(what, [&](Txn& txn) { txn.erase(Family::super, key); });
-      continue;
-    }
-    check_reference_map(key, slot);
-  }
-  for (const auto& [name, found] : shared)
-    rebuild_reference_map(name.first, name.second, found);
-  return it->status();
-}
-
-// The first block is held for its name only, where nothing refers to it.
-void Fsck::SharedReferences::fill(ReferenceMap* map) const
-{
-  for (const auto& [block, count] : references)
-    map->runs[block] = {1, count};
-  if (!map->runs.empty())
-    map->runs.try_emplace(map->first_block, ReferenceMap::Run{1, 0});
-}
-
-void Fsck::own_shared(const ReferenceMap& slot, int64_t pool, const std::string& name)
-{
-  for (const Extent& extent : slot.owned()) {
-    own(extent, name);
-    pools[pool][PoolStats::allocated_bytes] += extent.length_bytes();
-  }
-}
-
-void Fsck::rebuild_reference_map(uint32_t container, uint32_t first_block,
-                                 const SharedReferences& found)
-{
-  const std::string name = name_of(container, first_block);
-  ReferenceMap map;
-  map.container = container;
-  map.first_block = first_block;
-  found.fill(&map);
-  if (extents_lost) {
-    error("the references of " + name + " are missing or damaged; they stay so, because the "
-          "extents of some objects cannot be read");
-  } else {
-    repairable("the references of " + name + " are missing or damaged", [&](Txn& txn) {
-      txn.put(Family::super, reference_map_key(container, first_block), map.encode());
-    });
-  }
-  own_shared(map, found.pool, name);
-}
-
-void Fsck::check_reference_map(std::string_view key, const ReferenceMap& slot)
-{
-  const std::string name = name_of(slot.container, slot.first_block);
-  SharedReferences found;
-  if (auto p = shared.find({slot.container, slot.first_block}); p != shared.end()) {
-    found = std::move(p->second);
-    shared.erase(p);
-  }
-  // What the row says, block by block.
-  std::map<uint32_t, uint32_t> recorded;
-  for (const auto& [block, run] : slot.runs) {
-    for (uint32_t i = 0; i < run.blocks && run.references > 0; ++i)
-      recorded[block + i] = run.references;
-  }
-  if (recorded == found.references || extents_lost) {
-    if (recorded != found.references)
-      error(name + " has other references than its row says");
-    own_shared(slot, found.pool, name);
-    return;
-  }
-  ReferenceMap fixed;
-  fixed.container = slot.container;
-  fixed.first_block = slot.first_block;
-  found.fill(&fixed);
-  repairable(name + " has other references than its row says", [&](Txn& txn) {
-    if (fixed.runs.empty())
-      txn.erase(Family::super, key);
-    else
-      txn.put(Family::super, key, fixed.encode());
-  });
-  own_shared(options.repair ? fixed : slot, found.pool, name);
-}
-
 Status Fsck::check_blocks()
 {
   uint64_t leaked = 0, missing = 0;
+  std::string where;   // some of those that are missing
   for (const auto& [container, engine_says] : engine_blocks) {
-    auto p = owned_blocks.find(container);
-    for (uint32_t block = 0; block < engine_says.blocks(); ++block) {
-      const bool owned = p != owned_blocks.end() && p->second.test(block);
-      leaked += engine_says.test(block) && !owned;
-      missing += owned && !engine_says.test(block);
+    const auto p = owned_blocks.find(container);
+    BlockBitmap without_owner = engine_says;
+    if (p != owned_blocks.end()) {
+      without_owner.remove(p->second);
+      BlockBitmap free = p->second;
+      free.remove(engine_says);
+      missing += free.count();
+      if (where.empty())
+        where = some_of(container, free);
     }
+    leaked += without_owner.count();
   }
   bool adopts = options.repair && !engine.knows_owners();
   const auto adopt = [&](Txn&) { adopts = true; };
   if (missing > 0)
-    repairable(std::to_string(missing) + " blocks of objects are free to the allocator", adopt);
+    repairable(std::to_string(missing) + " blocks of objects are free to the allocator" + where,
+               adopt);
   if (leaked > 0 && extents_lost) {
     error(std::to_string(leaked) + " blocks that no object is known to have; they stay as they "
           "are, because the extents of some objects cannot be read");

@@ -81,6 +81,12 @@ void add_state_counters(PerfCountersBuilder& b)
   b.add_u64(l_tablestore_inline_bytes, "inline_bytes", "Of these, in rows of the table", NULL, 0,
             bytes);
   b.add_u64(l_tablestore_objects, "objects", "Objects");
+  b.add_u64_counter(l_tablestore_shared_extents, "shared_extents",
+                    "Extents that became shared by a clone");
+  b.add_u64_counter(l_tablestore_unshared_extents, "unshared_extents",
+                    "Extents that became one object's own again");
+  b.add_u64_counter(l_tablestore_reference_row_reads, "reference_row_reads",
+                    "Rows of references to shared extents that were asked of the table");
 }
 
 void add_engine_counters(PerfCountersBuilder& b)

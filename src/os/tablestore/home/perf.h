@@ -46,6 +46,9 @@ enum {
   l_tablestore_stored,
   l_tablestore_inline_bytes,
   l_tablestore_objects,
+  l_tablestore_shared_extents,
+  l_tablestore_unshared_extents,
+  l_tablestore_reference_row_reads,
   // the engine
   l_tablestore_groups,
   l_tablestore_transactions,

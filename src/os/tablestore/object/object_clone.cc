@@ -1,7 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 
-// Clones: the target's extent map refers to the source's blocks.
+// Clones: the target's extent map refers to the source's blocks, until one of them has them alone.
 
 #include <algorithm>
 
@@ -171,6 +171,25 @@ int ObjectData::share_part(ObjectTxn& txn, Onode& from, const BlockRange& range,
       copies->emplace_back(first, e.slice(skip, blocks));
     return r;
   });
+}
+
+void ObjectData::unshare(ObjectTxn& txn, Onode& o)
+{
+  std::vector<MappedExtent*> extents;
+  for (auto& [index, shard] : o.shards) {
+    if (!shard.dirty && !o.embeds_shard())
+      continue;
+    for (MappedExtent& e : shard.extents) {
+      if (references.is_worth_a_look(e))
+        extents.push_back(&e);
+    }
+  }
+  if (extents.empty())
+    return;
+  std::vector<Extent> freed;
+  references.unshare(txn, extents, &freed);
+  for (const Extent& extent : freed)
+    note_freed(txn, o, extent);
 }
 
 }  // namespace tablestore

@@ -273,6 +273,7 @@ void ObjectData::write_out(ObjectTxn& txn, const OnodeRef& o)
     }
     o->inline_dirty = false;
   }
+  unshare(txn, *o);
   map.write_out(txn, *o);
 }
 

@@ -220,6 +220,8 @@ class ObjectData {
   /// ascending. 0, or another error than -EIO.
   int load_what_is_left(Onode& o, const BlockRange& range, std::vector<BlockRange>* known,
                         std::vector<BlockRange>* unknown);
+  /// What of the shards that are about to be written nobody else has any more becomes its own.
+  void unshare(ObjectTxn& txn, Onode& o);
   /// Adds references to what `range`, which is loaded, holds; appends it, by its block in `from`.
   int share_part(ObjectTxn& txn, Onode& from, const BlockRange& range,
                  std::vector<std::pair<uint64_t, MappedExtent>>* copies);

@@ -111,6 +111,7 @@ MappedExtent MappedExtent::slice(uint32_t first, uint32_t blocks) const
   part.logical_block = logical_block + first;
   part.physical = Extent{physical.container, physical.block + first, blocks};
   part.shared = shared;
+  part.looked_at = looked_at;
   part.map_block = map_block;
   part.checksums.assign(checksums.begin() + first, checksums.begin() + first + blocks);
   return part;

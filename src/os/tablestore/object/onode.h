@@ -37,6 +37,8 @@ struct MappedExtent {
   uint32_t logical_block = 0;        ///< relative to the shard's start
   Extent physical;
   bool shared = false;               ///< owned together with others: see ReferenceMaps
+  /// Where shared, in memory only: ReferenceMaps' as of when there were others. 0: nobody looked.
+  uint16_t looked_at = 0;
   uint32_t map_block = 0;            ///< where shared: names the ReferenceMap; 0 otherwise
   std::vector<uint32_t> checksums;   ///< crc32c of each block; size() == physical.blocks
 

@@ -98,6 +98,31 @@ bool ReferenceMap::drop_reference(uint32_t block, uint32_t blocks, std::vector<E
   return true;
 }
 
+bool ReferenceMap::has_one_owner(uint32_t block, uint32_t blocks) const
+{
+  if (!covered(block, blocks, 1))
+    return false;
+  const uint32_t end = block + blocks;
+  auto p = std::prev(runs.upper_bound(block));
+  for (; p != runs.end() && p->first < end; ++p) {
+    if (p->second.references > 1)
+      return false;
+  }
+  const auto last = std::prev(p);
+  const bool nothing_behind = p == runs.end() && last->first + last->second.blocks <= end;
+  return block > first_block || nothing_behind;
+}
+
+void ReferenceMap::hand_over(uint32_t block, uint32_t blocks, std::vector<Extent>* freed)
+{
+  ceph_assert(has_one_owner(block, blocks));
+  split_at(block);
+  split_at(block + blocks);
+  runs.erase(runs.lower_bound(block), runs.lower_bound(block + blocks));
+  take_free(freed);
+  merge_neighbours();
+}
+
 void ReferenceMap::take_free(std::vector<Extent>* freed)
 {
   const bool in_use = std::any_of(runs.begin(), runs.end(),
@@ -163,13 +188,15 @@ void ReferenceMap::decode(std::string_view row)
     throw_malformed("reference map without its first block");
 }
 
-ReferenceMaps::ReferenceMaps(CephContext* cct, Engine& engine) : cct(cct), engine(engine) {}
+ReferenceMaps::ReferenceMaps(CephContext* cct, Engine& engine) : cct(cct), engine(engine)
+{
+  for (auto& count : departures)
+    count = 1;
+}
 
 ReferenceMapRef ReferenceMaps::create(const Extent& extent)
 {
-  auto map = std::make_shared<ReferenceMap>();
-  map->container = extent.container;
-  map->first_block = extent.block;
+  auto map = std::make_shared<ReferenceMap>(extent.container, extent.block);
   std::lock_guard l{mutex};
   make_room_locked();
   // One of this name that is still pinned is a dead one, empty: the blocks were handed out again.
@@ -190,10 +217,9 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
       return p->second;
     }
   }
-  auto map = std::make_shared<ReferenceMap>();
-  map->container = container;
-  map->first_block = first_block;
+  auto map = std::make_shared<ReferenceMap>(container, first_block);
   std::string row;
+  ++row_reads;
   const Result<bool> found =
       engine.get(Family::super, reference_map_key(container, first_block), &row);
   if (!found.ok()) {
@@ -219,6 +245,42 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
   return maps.try_emplace(name, map).first->second;
 }
 
+void ReferenceMaps::load_together(std::span<MappedExtent* const> extents)
+{
+  std::vector<ReferenceMapRef> missing;
+  std::vector<std::string> keys;
+  {
+    std::lock_guard l{mutex};
+    for (const MappedExtent* e : extents) {
+      const bool is_asked_for = !missing.empty() && missing.back()->first_block == e->map_block &&
+          missing.back()->container == e->physical.container;
+      if (is_asked_for || maps.contains(name_of(e->physical.container, e->map_block)))
+        continue;
+      missing.push_back(std::make_shared<ReferenceMap>(e->physical.container, e->map_block));
+      keys.push_back(reference_map_key(e->physical.container, e->map_block));
+    }
+  }
+  if (missing.size() < 2)
+    return;
+  row_reads += keys.size();
+  const auto rows = engine.get(Family::super, keys);
+  if (!rows.ok())
+    return;
+  std::lock_guard l{mutex};
+  make_room_locked();
+  for (size_t i = 0; i < missing.size(); ++i) {
+    try {
+      if (!(*rows)[i])
+        continue;
+      missing[i]->decode(*(*rows)[i]);
+      missing[i]->used = true;
+      maps.try_emplace(name_of(missing[i]->container, missing[i]->first_block), missing[i]);
+    } catch (const ceph::buffer::error&) {
+      // Who asks for this one is told.
+    }
+  }
+}
+
 int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
 {
   ceph_assert(part.container == e.physical.container && part.block >= e.physical.block &&
@@ -235,6 +297,7 @@ int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
     map->runs.emplace(e.physical.block, ReferenceMap::Run{e.physical.blocks, 1});
     e.shared = true;
     e.map_block = e.physical.block;
+    ++shared;
   }
   if (!map->add_reference(part.block, part.blocks)) {
     derr << "the reference map at container " << map->container << " block " << map->first_block
@@ -242,6 +305,7 @@ int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
          << " that an object refers to, run ceph-objectstore-tool --op repair" << dendl;
     return -EIO;
   }
+  e.looked_at = departures_of(e);
   return 0;
 }
 
@@ -258,11 +322,42 @@ int ReferenceMaps::release(ObjectTxn& txn, const MappedExtent& e, std::vector<Ex
          << " that an object refers to, run ceph-objectstore-tool --op repair" << dendl;
     return -EIO;
   }
+  ++departures_of(e);
   for (const Extent& extent : lost) {
     txn.free(extent);
     freed->push_back(extent);
   }
   return 0;
+}
+
+void ReferenceMaps::unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents,
+                            std::vector<Extent>* freed)
+{
+  // The first block of a map can only be handed over when nothing else is left.
+  std::ranges::sort(extents, [](const MappedExtent* a, const MappedExtent* b) {
+    return a->physical > b->physical;
+  });
+  load_together(extents);
+  for (MappedExtent* e : extents) {
+    const Extent& blocks = e->physical;
+    const ReferenceMapRef map = load(blocks.container, e->map_block);
+    if (!map || !map->has_one_owner(blocks.block, blocks.blocks)) {
+      e->looked_at = departures_of(*e);
+      continue;
+    }
+    txn.dirty(map);
+    ++departures_of(*e);
+    std::vector<Extent> for_name;
+    map->hand_over(blocks.block, blocks.blocks, &for_name);
+    for (const Extent& extent : for_name) {
+      txn.free(extent);
+      freed->push_back(extent);
+    }
+    e->shared = false;
+    e->map_block = 0;
+    e->looked_at = 0;
+    ++unshared;
+  }
 }
 
 void ReferenceMaps::write_out(Txn& txn, ReferenceMap& map)

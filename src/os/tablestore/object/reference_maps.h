@@ -2,9 +2,11 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +29,11 @@ inline constexpr uint8_t newest_reference_map_version = 1;
 /// anything else is in it, with 0 references at the end: else its block could become the name of
 /// another reference map.
 struct ReferenceMap {
+  ReferenceMap() = default;
+  ReferenceMap(uint32_t container, uint32_t first_block)
+    : container(container), first_block(first_block)
+  {
+  }
   struct Run {
     uint32_t blocks = 0;
     uint32_t references = 0;   ///< 0 only for the first block
@@ -44,6 +51,12 @@ struct ReferenceMap {
   /// Drops one reference from each block, and takes out of the map what lost its last: appended to
   /// `freed`. False, with nothing changed, where one of them has no reference.
   bool drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed);
+  /// Whether one extent of one object, which refers to all of [block, +blocks), could have them for
+  /// its own. The first block only where nothing else is in the map.
+  bool has_one_owner(uint32_t block, uint32_t blocks) const;
+  /// Takes such blocks out of the map. What the map then holds for its name only is appended to
+  /// `freed`.
+  void hand_over(uint32_t block, uint32_t blocks, std::vector<Extent>* freed);
   /// All blocks that it owns: for fsck.
   std::vector<Extent> owned() const;
 
@@ -65,6 +78,11 @@ struct ReferenceMap {
 ///
 /// One that a transaction has changed stays in memory until that is applied (ObjectTxn::dirty): its
 /// row is older until then.
+///
+/// Whoever gives up the last other reference to an extent does not know who the owner is that is
+/// left. So an owner looks when it is written itself (unshare). It looks once, and then again when
+/// some owner of the shared extent has gone since: `departures` counts these, for many shared
+/// extents together.
 class ReferenceMaps {
  public:
   ReferenceMaps(CephContext* cct, Engine& engine);
@@ -75,6 +93,16 @@ class ReferenceMaps {
   /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
   /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
   int release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed);
+  /// Whether unshare() might find out something that it did not the last time.
+  bool is_worth_a_look(const MappedExtent& e) const
+  {
+    return e.shared && (e.looked_at == 0 || e.looked_at != departures_of(e));
+  }
+  /// What of `extents`, all of one object, belongs to nobody else any more becomes that object's
+  /// own: not shared, and in no map. Frees (Txn::free) blocks that were kept for a name, and
+  /// returns them. The extents' rows, and those of the maps, are written with the transaction. What
+  /// cannot be read stays as it is.
+  void unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents, std::vector<Extent>* freed);
   /// The row of a dirty map.
   void write_out(Txn& txn, ReferenceMap& map);
   /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row.
@@ -84,6 +112,13 @@ class ReferenceMaps {
   void trim();
   uint64_t count() const;
 
+  struct Usage {
+    uint64_t shared = 0;      ///< extents that became shared
+    uint64_t unshared = 0;    ///< extents that became one object's own again
+    uint64_t row_reads = 0;   ///< rows asked of the table
+  };
+  Usage usage() const { return {shared, unshared, row_reads}; }
+
  private:
   static uint64_t name_of(uint32_t container, uint32_t first_block)
   {
@@ -91,6 +126,13 @@ class ReferenceMaps {
   }
   /// Null where it cannot be read, after a log line.
   ReferenceMapRef load(uint32_t container, uint32_t first_block);
+  /// Of these extents, all that is not in memory, with one call of the table. Says of no row that
+  /// it cannot be read.
+  void load_together(std::span<MappedExtent* const> extents);
+  std::atomic<uint16_t>& departures_of(const MappedExtent& e) const
+  {
+    return departures[(e.map_block ^ e.physical.container * 0x9e3779b1u) % departures.size()];
+  }
   ReferenceMapRef create(const Extent& extent);
   void make_room_locked();
   /// Of those that nothing pins, all or what was not used since the last time.
@@ -100,6 +142,9 @@ class ReferenceMaps {
   Engine& engine;
   mutable ceph::mutex mutex = ceph::make_mutex("TableStore::ReferenceMaps::mutex");
   std::unordered_map<uint64_t, ReferenceMapRef> maps;
+  /// Changed under the lock of the collection whose extents these are; others may have the same.
+  mutable std::array<std::atomic<uint16_t>, 4096> departures;
+  std::atomic<uint64_t> shared{0}, unshared{0}, row_reads{0};
   size_t trim_at = 4096;            ///< trims when that many are in memory
 };
 

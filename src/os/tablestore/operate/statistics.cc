@@ -10,6 +10,7 @@
 #include "os/tablestore/home/perf.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/onode_cache.h"
+#include "os/tablestore/object/reference_maps.h"
 #include "os/tablestore/rows/keys.h"
 #include "os/tablestore/space/pool_totals.h"
 #include "os/tablestore/space/space_gate.h"
@@ -85,6 +86,10 @@ void Statistics::refresh_counters()
   logger.set(l_tablestore_stored, sum[PoolStats::stored_bytes]);
   logger.set(l_tablestore_inline_bytes, sum[PoolStats::inline_bytes]);
   logger.set(l_tablestore_objects, sum[PoolStats::objects]);
+  const ReferenceMaps::Usage sharing = parts.references.usage();
+  logger.set(l_tablestore_shared_extents, sharing.shared);
+  logger.set(l_tablestore_unshared_extents, sharing.unshared);
+  logger.set(l_tablestore_reference_row_reads, sharing.row_reads);
 }
 
 void Statistics::dump_counters(ceph::Formatter* f)

@@ -15,6 +15,7 @@ namespace tablestore {
 class DataCache;
 class OnodeCache;
 class PoolTotals;
+class ReferenceMaps;
 class SpaceGate;
 class Troubles;
 
@@ -25,6 +26,7 @@ class Statistics {
     Engine& engine;
     const OnodeCache& onodes;
     const DataCache& data_cache;
+    const ReferenceMaps& references;
     const PoolTotals& pools;
     const SpaceGate& gate;
     ceph::common::PerfCounters& logger;

@@ -263,6 +263,11 @@ bool decode_onode_key(std::string_view key, ghobject_t* oid)
   return true;
 }
 
+std::string_view hash_part(std::string_view onode_key)
+{
+  return onode_key.substr(0, 1 + 1 + sizeof(int64_t) + sizeof(uint32_t));
+}
+
 void collection_key_range(const coll_t& cid, int bits, std::string* temp_start,
                           std::string* temp_end, std::string* start, std::string* end)
 {

@@ -35,6 +35,8 @@ namespace tablestore {
 /// and two hex digits. A max object has no row; its key is a bound that sorts after all others.
 std::string onode_key(const ghobject_t& oid);
 bool decode_onode_key(std::string_view key, ghobject_t* oid);
+/// What the keys of all objects with its shard, pool and hash begin with: they are neighbours.
+std::string_view hash_part(std::string_view onode_key);
 
 /// The bounds [start, end) of a collection's rows: those of temp objects (empty where it has no
 /// temp objects, as meta), and the others. `bits` is how many bits of the hash belong to it.

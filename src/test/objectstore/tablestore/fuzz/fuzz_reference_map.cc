@@ -4,6 +4,7 @@
 // A reference map, and changes of one that is accepted.
 //
 //   input = first_block:u32 changes:u8 {what:u8 block:u8 blocks:u8} row
+//   what  = 1: one reference more; 2: handed over; else one less
 #include <numeric>
 
 #include "os/tablestore/object/reference_maps.h"
@@ -13,7 +14,7 @@ namespace tablestore::fuzz {
 namespace {
 
 struct Change {
-  bool add;
+  uint8_t what;
   uint32_t block, blocks;
 };
 
@@ -53,7 +54,7 @@ void run(Input in)
   map.first_block = in.u32();
   std::vector<Change> changes(in.u8() % 8);
   for (Change& c : changes) {
-    c.add = in.u8() & 1;
+    c.what = in.u8() % 4;
     c.block = map.first_block + in.u8();
     c.blocks = in.u8() % 64 + 1;
   }
@@ -65,9 +66,16 @@ void run(Input in)
     }
     const uint64_t before = blocks_of(map.owned());
     std::vector<Extent> freed;
-    c.add ? map.add_reference(c.block, c.blocks)
-          : map.drop_reference(c.block, c.blocks, &freed);
-    ceph_assert(blocks_of(map.owned()) + blocks_of(freed) == before);
+    uint64_t handed_over = 0;
+    if (c.what == 1) {
+      map.add_reference(c.block, c.blocks);
+    } else if (c.what != 2) {
+      map.drop_reference(c.block, c.blocks, &freed);
+    } else if (map.has_one_owner(c.block, c.blocks)) {
+      map.hand_over(c.block, c.blocks, &freed);
+      handed_over = c.blocks;
+    }
+    ceph_assert(blocks_of(map.owned()) + blocks_of(freed) + handed_over == before);
     check(map);
     if (map.runs.empty())
       return;
