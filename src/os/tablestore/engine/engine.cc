@@ -575,6 +575,9 @@ Status Engine::visit(
 }
 
 void Engine::drain() { impl_->lane->drain(); }
+bool Engine::wait_applied() {
+  return impl_->lane->drain(std::chrono::milliseconds(impl_->options.end_patience_ms));
+}
 bool Engine::wait_durable() {
   return impl_->lane->wait_durable(std::chrono::milliseconds(impl_->options.end_patience_ms));
 }
@@ -590,6 +593,32 @@ Status Engine::drop_caches() {
 }
 
 void Engine::resize_table_cache(uint64_t bytes) { impl_->table->resize_cache(bytes); }
+
+std::set<uint32_t> Engine::close_containers(unsigned max_live_percent) {
+  if (!knows_owners()) return {};
+  impl_->containers->close_containers(max_live_percent);
+  return closed_containers();
+}
+
+std::set<uint32_t> Engine::closed_containers() const {
+  return impl_->containers->allocator().closed();
+}
+
+uint64_t Engine::closed_live_bytes() const {
+  return impl_->containers->allocator().closed_live_blocks() * block_bytes;
+}
+
+unsigned Engine::remove_emptied_containers() {
+  unsigned count = 0;
+  for (uint64_t bytes = 0;; ++count) {
+    const auto removed = impl_->containers->remove_emptied(&bytes);
+    if (!removed.ok())
+      impl_->options.reporter.fatal("container files: " + removed.status().what());
+    if (!removed.ok() || nothing_to_do(removed)) return count;
+  }
+}
+
+void Engine::open_containers() { impl_->containers->allocator().open_all(); }
 
 SpaceUsage Engine::space() {
   SpaceUsage u;

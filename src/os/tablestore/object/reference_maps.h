@@ -12,6 +12,7 @@
 #include "common/ceph_mutex.h"
 #include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/object/blocks_to_move.h"
 #include "os/tablestore/object/object_txn.h"
 
 namespace tablestore {
@@ -44,8 +45,10 @@ struct ReferenceMap {
   /// Drops one reference from each block, and takes out of the map what lost its last: appended to
   /// `freed`. False, with nothing changed, where one of them has no reference.
   bool drop_reference(uint32_t block, uint32_t blocks, std::vector<Extent>* freed);
-  /// All blocks that it owns: for fsck.
+  /// All blocks that it owns.
   std::vector<Extent> owned() const;
+  /// Makes one run of several that are alike.
+  void merge_neighbours();
 
   std::string encode() const;
   /// Throws ceph::buffer::error where damaged. Name and container are the key's.
@@ -55,7 +58,6 @@ struct ReferenceMap {
   /// Makes a run start at `block`, if one contains it.
   void split_at(uint32_t block);
   bool covered(uint32_t block, uint32_t blocks, uint32_t references_min) const;
-  void merge_neighbours();
   void take_free(std::vector<Extent>* freed);
 };
 
@@ -75,6 +77,12 @@ class ReferenceMaps {
   /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
   /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
   int release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed);
+  /// Whether these are all blocks of a map that anything refers to, with all of their references.
+  bool is_counted(const ReferenceMapName& name, const std::vector<SharedToMove::Block>& blocks);
+  /// `what`, which is_counted(), is in `extents` from here on, by a map of each. Frees what the old
+  /// map owned, and returns it.
+  std::vector<Extent> move(ObjectTxn& txn, const SharedToMove& what,
+                           const std::vector<Extent>& extents);
   /// The row of a dirty map.
   void write_out(Txn& txn, ReferenceMap& map);
   /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row.

@@ -9,7 +9,6 @@
 #include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/operate/statistics.h"
-#include "os/tablestore/space/pool_stats.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -95,31 +94,13 @@ int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
     errss << "not the name of an object: " << name;
     return -EINVAL;
   }
-  const CollectionRef c = collection_of(oid);
+  const CollectionRef c = collections.containing(oid);
   const int r = c ? objects.dump(*c, oid, "onode", f) : -ENOENT;
   if (r == -EIO)
     errss << "rows of the object are damaged: 'ceph pg repair' brings it back from another OSD";
   else if (r < 0)
     errss << "no such object";
   return r;
-}
-
-CollectionRef AdminCommands::collection_of(const ghobject_t& oid) const
-{
-  // The meta collection contains all that no placement group does: its lock is not that of theirs.
-  CollectionRef meta;
-  for (const CollectionRef& c : collections.all()) {
-    spg_t pgid;
-    if (c->cid.is_meta())
-      meta = c;
-    if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
-        pgid.shard != oid.shard_id)
-      continue;
-    std::shared_lock l{c->lock};
-    if (c->contains(oid))
-      return c;
-  }
-  return meta;
 }
 
 }  // namespace tablestore

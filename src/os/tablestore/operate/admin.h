@@ -26,8 +26,6 @@ class AdminCommands : public AdminSocketHook {
            ceph::Formatter* f, std::ostream& errss, ceph::buffer::list& out) override;
 
  private:
-  /// Whose lock guards the object; null where it can be in none.
-  CollectionRef collection_of(const ghobject_t& oid) const;
   int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
 
   CephContext* const cct;

@@ -1,0 +1,90 @@
+// Containers from which nothing is handed out, so that they can be emptied.
+#include <algorithm>
+
+#include "os/tablestore/engine/container/allocator.h"
+#include "os/tablestore/engine/require.h"
+
+namespace tablestore {
+
+// Its blocks leave the sums and the indexes as what they were, and come back as what they are now.
+void Allocator::set_closed(ContainerState& container, bool closed) {
+  if (container.closed == closed) return;
+  const ContainerState::Counts counts = container.counts();
+  add_to_sums(container, counts, {});
+  if (!container.closed) index(container, counts, {});
+  container.closed = closed;
+  add_to_sums(container, {}, counts);
+  if (!closed) index(container, {}, counts);
+  if (closed)
+    closed_.insert(container.id());
+  else
+    closed_.erase(container.id());
+}
+
+void Allocator::close_containers(unsigned max_live_percent, uint64_t growable_blocks) {
+  open_all();
+  std::lock_guard lock(mutex_);
+  std::vector<ContainerState*> candidates;
+  for (const auto& [id, container] : containers_) {
+    const uint64_t owned = container->counts().owned;
+    if (owned > 0 && owned * 100 <= uint64_t(max_live_percent) * container->blocks())
+      candidates.push_back(container.get());
+  }
+  std::ranges::stable_sort(candidates, {}, [](const ContainerState* c) { return c->counts().owned; });
+  size_t chosen = 0, worth_it = 0;
+  uint64_t live = 0, free_elsewhere = unreserved_blocks();
+  for (const ContainerState* c : candidates) {
+    live += c->counts().owned;
+    free_elsewhere -= std::min<uint64_t>(free_elsewhere, c->counts().free);
+    if (live > free_elsewhere + growable_blocks) break;
+    ++chosen;
+    const uint64_t grown = live - std::min(live, free_elsewhere);
+    if ((grown + c->blocks() - 1) / c->blocks() < chosen) worth_it = chosen;
+  }
+  for (size_t i = 0; i < worth_it; ++i) set_closed(*candidates[i], true);
+}
+
+std::set<uint32_t> Allocator::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+uint64_t Allocator::closed_live_blocks() const {
+  std::lock_guard lock(mutex_);
+  uint64_t blocks = 0;
+  for (uint32_t id : closed_) blocks += state(id).counts().owned;
+  return blocks;
+}
+
+std::optional<uint32_t> Allocator::emptied() const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(closed_, [&](uint32_t id) { return empty_.contains(id); });
+  if (found == closed_.end()) return std::nullopt;
+  return *found;
+}
+
+void Allocator::open_container(uint32_t container) {
+  std::lock_guard lock(mutex_);
+  if (closed_.contains(container)) set_closed(state(container), false);
+}
+
+bool Allocator::open_all() {
+  std::lock_guard lock(mutex_);
+  const bool some = !closed_.empty();
+  while (!closed_.empty()) set_closed(state(*closed_.begin()), false);
+  return some;
+}
+
+bool Allocator::open_fullest() {
+  ContainerState* fullest = nullptr;
+  for (uint32_t id : closed_) {
+    ContainerState& c = state(id);
+    if (c.counts().free == 0) continue;
+    if (!fullest || c.counts().owned > fullest->counts().owned) fullest = &c;
+  }
+  if (!fullest) return false;
+  set_closed(*fullest, false);
+  return true;
+}
+
+}  // namespace tablestore
