@@ -173,16 +173,17 @@ void ContainerCompaction::work()
   case Phase::pass:
     break;
   }
-  if (closed.empty())
+  if (closed.empty() || (found.empty() && walk.at_end())) {
     phase = Phase::end_of_pass;
-  else if (!shared.empty())
-    move_shared(std::exchange(shared.back(), {})), shared.pop_back();
-  else if (!found.empty())
+  } else if (!shared.empty()) {
+    const ReferenceMapName name = shared.back();
+    shared.pop_back();
+    move_shared(name);
+  } else if (!found.empty()) {
     move_object();
-  else if (!walk.at_end())
+  } else {
     walk.look(closed, rows_at_once, &found);
-  else
-    phase = Phase::end_of_pass;
+  }
 }
 
 void ContainerCompaction::begin()
@@ -192,6 +193,8 @@ void ContainerCompaction::begin()
     std::lock_guard l{mutex};
     percent = now.max_live_percent;
   }
+  if (!parts.engine.knows_owners())
+    return finish("which blocks are in use is not known: run ceph-objectstore-tool --op repair");
   closed = parts.engine.close_containers(unsigned(percent));
   dout(1) << __func__ << " " << closed.size() << " containers of which at most " << percent
           << "% are in use" << dendl;

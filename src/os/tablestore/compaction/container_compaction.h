@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/threads.h"
 #include "os/tablestore/object/blocks_to_move.h"
+#include "os/tablestore/object/onode.h"
 
 namespace tablestore {
 

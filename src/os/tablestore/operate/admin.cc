@@ -7,6 +7,7 @@
 #include "common/debug.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/collection/lost_names.h"
+#include "os/tablestore/compaction/container_compaction.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/operate/statistics.h"
 
@@ -19,12 +20,13 @@ namespace tablestore {
 
 AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& collections,
                              Objects& objects, LostNames& lost_names,
-                             Statistics& statistics)
+                             ContainerCompaction& compaction, Statistics& statistics)
   : cct(cct),
     engine(engine),
     collections(collections),
     objects(objects),
     lost_names(lost_names),
+    compaction(compaction),
     statistics(statistics)
 {
   AdminSocket* socket = cct->get_admin_socket();
@@ -46,6 +48,13 @@ AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& coll
                            "after all placement groups of this OSD were scrubbed deeply and "
                            "repaired: what a repair of the store had to give up, and nobody has "
                            "brought back, is gone");
+  socket->register_command("tablestore compact containers "
+                           "name=max_live_percent,type=CephInt,range=1|100,req=false", this,
+                           "move what lives in containers of which at most so much (25 percent) "
+                           "is in use, so that whole files can go");
+  socket->register_command("tablestore compact status", this,
+                           "how far the compaction of containers is, or why it has ended");
+  socket->register_command("tablestore compact stop", this, "end the compaction of containers");
   socket->register_command("tablestore onode name=object_name,type=CephString,req=true", this,
                            "print an object's onode and extents");
 }
@@ -77,6 +86,17 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
     lost_names.settle();
     return 0;
   }
+  if (command == "tablestore compact containers")
+    return start_compaction(cmdmap, f, errss);
+  if (command == "tablestore compact status") {
+    compaction.dump(f);
+    return 0;
+  }
+  if (command == "tablestore compact stop") {
+    compaction.stop();
+    compaction.dump(f);
+    return 0;
+  }
   if (command == "tablestore onode") {
     std::string name;
     ceph::common::cmd_getval(cmdmap, "object_name", name);
@@ -84,6 +104,21 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
   }
   errss << "unknown command";
   return -ENOSYS;
+}
+
+int AdminCommands::start_compaction(const cmdmap_t& cmdmap, ceph::Formatter* f,
+                                    std::ostream& errss)
+{
+  int64_t percent = ContainerCompaction::max_live_percent_default;
+  ceph::common::cmd_getval(cmdmap, "max_live_percent", percent);
+  const int r = compaction.start(percent);
+  if (r == -EALREADY)
+    errss << "it is under way: see 'tablestore compact status'";
+  else if (r < 0)
+    errss << "not a percentage: " << percent;
+  else
+    compaction.dump(f);
+  return r;
 }
 
 int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,

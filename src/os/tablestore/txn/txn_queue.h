@@ -42,9 +42,10 @@ class TxnQueue {
   /// Objects are as after the transactions when it returns. They become durable together.
   void queue(Collection& c, std::vector<ceph::os::Transaction>& tls,
              ThreadPool::TPHandle* handle);
-  /// A transaction of the store's own, in the order of the collection's: `change` makes it, with the
-  /// collection's lock, and returns more than 0 where it has changed something; 0, or an error, where
-  /// it has not. Nobody waits for space: -ENOSPC. The result is that of `change`, or an error.
+  /// A transaction of the store's own, in the order of the collection's: `change` makes it, under
+  /// the collection's lock, and returns more than 0 where it has changed something, 0 or an error
+  /// where it has not. Nobody waits for space: -ENOSPC. The result is that of `change`, or an
+  /// error.
   int queue_own(Collection& c, uint64_t reservation,
                 const std::function<int(ObjectTxn& txn)>& change);
   /// Returns when all that was queued is durable, and its callbacks have returned. These may queue

@@ -30,7 +30,8 @@ void Allocator::close_containers(unsigned max_live_percent, uint64_t growable_bl
     if (owned > 0 && owned * 100 <= uint64_t(max_live_percent) * container->blocks())
       candidates.push_back(container.get());
   }
-  std::ranges::stable_sort(candidates, {}, [](const ContainerState* c) { return c->counts().owned; });
+  std::ranges::stable_sort(candidates, {},
+                           [](const ContainerState* c) { return c->counts().owned; });
   size_t chosen = 0, worth_it = 0;
   uint64_t live = 0, free_elsewhere = unreserved_blocks();
   for (const ContainerState* c : candidates) {
@@ -58,7 +59,8 @@ uint64_t Allocator::closed_live_blocks() const {
 
 std::optional<uint32_t> Allocator::emptied() const {
   std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(closed_, [&](uint32_t id) { return empty_.contains(id); });
+  const auto is_empty = [this](uint32_t id) { return empty_.contains(id); };
+  const auto found = std::ranges::find_if(closed_, is_empty);
   if (found == closed_.end()) return std::nullopt;
   return *found;
 }
