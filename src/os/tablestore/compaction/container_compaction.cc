@@ -81,12 +81,6 @@ void ContainerCompaction::stop()
   step();
 }
 
-void ContainerCompaction::wait()
-{
-  std::unique_lock l{mutex};
-  cond.wait(l, [this] { return !now.running; });
-}
-
 ContainerCompaction::Progress ContainerCompaction::progress() const
 {
   Progress p;

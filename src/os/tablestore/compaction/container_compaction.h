@@ -57,8 +57,6 @@ class ContainerCompaction {
   int start(int64_t max_live_percent);
   /// Returns when it has ended. What was moved stays where it is.
   void stop();
-  /// Returns when it has ended by itself. Not where threads do not run by themselves.
-  void wait();
 
   struct Progress {
     bool running = false;

@@ -57,10 +57,14 @@ class StoreCompaction : public DamageFixture {
     parts().engine.drain();
     return parts().engine.space().container_bytes;
   }
+  void wait_for_end()
+  {
+    EXPECT_TRUE(eventually([&] { return !compaction().progress().running; }));
+  }
   ContainerCompaction::Progress compact(int64_t max_live_percent = 50)
   {
     EXPECT_EQ(0, compaction().start(max_live_percent));
-    compaction().wait();
+    wait_for_end();
     const auto p = compaction().progress();
     EXPECT_EQ(p.left_bytes == 0,
               p.containers_chosen == p.containers_emptied + p.containers_opened) << p.result;
@@ -201,7 +205,7 @@ TEST_F(StoreCompaction, OthersChangeObjectsMeanwhile)
   }
   for (int round = 0; round < 6; ++round) {
     EXPECT_EQ(0, compaction().start(100));
-    compaction().wait();
+    wait_for_end();
   }
   done = true;
   for (std::thread& writer : writers)

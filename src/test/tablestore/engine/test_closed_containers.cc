@@ -1,6 +1,7 @@
 // Containers that are to be emptied: nothing new gets there while there is anything elsewhere, and
 // they go when they are empty.
 #include "test/tablestore/engine/containers_fixture.h"
+#include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
 namespace {
@@ -11,8 +12,7 @@ constexpr unsigned any_live = 100;
 class ClosedContainersTest : public ContainersFixture {
  protected:
   Allocator& allocator() { return containers->allocator(); }
-  uint64_t live_in(uint32_t container) { return allocator().owned_bitmap(container)->count(); }
-  // Of so many containers, each with `blocks` owned blocks at its beginning.
+  // One container for each of these, with so many owned blocks at its beginning.
   void open_with(const std::vector<uint32_t>& live) {
     open_empty();
     std::vector<std::vector<Extent>> all;
@@ -34,10 +34,10 @@ class ClosedContainersTest : public ContainersFixture {
 };
 
 TEST_F(ClosedContainersTest, TheEmptiestAreClosedUpToTheLimit) {
-  open_with({1024, 300, 10, 200, 900});
-  EXPECT_EQ(close(25), (std::set{ids[2], ids[3]}));
+  open_with({1024, 250, 10, 200, 500});
+  EXPECT_EQ(close(20), (std::set{ids[2], ids[3]}));
   EXPECT_EQ(allocator().closed_live_blocks(), 210u);
-  EXPECT_EQ(close(30), (std::set{ids[1], ids[2], ids[3]}));
+  EXPECT_EQ(close(25), (std::set{ids[1], ids[2], ids[3]}));
   EXPECT_EQ(close(0), std::set<uint32_t>());
 }
 
@@ -48,11 +48,11 @@ TEST_F(ClosedContainersTest, NoMoreAreClosedThanOthersHaveRoomFor) {
   EXPECT_EQ(close(any_live), (std::set{ids[1]}));
 }
 
-TEST_F(ClosedContainersTest, NoneIsClosedWhereThereWouldNotBeFewerContainers) {
+TEST_F(ClosedContainersTest, NoneIsClosedThatMakesNoFewerContainers) {
   open_with({1024, 100});
   EXPECT_EQ(close(any_live), std::set<uint32_t>());
-  open_with({1024, 100, 100});
-  EXPECT_EQ(close(any_live).size(), 2u);
+  open_with({1024, 100, 110});  // of which one takes what is in the other
+  EXPECT_EQ(close(any_live).size(), 1u);
 }
 
 TEST_F(ClosedContainersTest, NothingIsHandedOutFromThemWhileThereIsSomethingElsewhere) {
@@ -89,27 +89,26 @@ TEST_F(ClosedContainersTest, WhatIsPunchedInThemIsRestoredWhereNothingElseIsFree
   relieve_all();
   EXPECT_EQ(usage().free_blocks, 0u);
   lack(0, 0);
-  EXPECT_FALSE(take(1000 * block_bytes).empty());
+  EXPECT_FALSE(take((4096 - 1830) * block_bytes).empty());
   EXPECT_EQ(allocator().closed(), std::set<uint32_t>());
 }
 
 TEST_F(ClosedContainersTest, NothingIsPreparedInThem) {
   open_empty();
-  const auto extents = take(64 * block_bytes);
-  const auto others = take(64 * block_bytes);
-  own(extents);
-  own(others);
-  ASSERT_EQ(extents[0].container, others[0].container);
-  const uint32_t container = extents[0].container;
-  own(take(4 * mib));
-  ASSERT_GT(prepare_all(), 0);
-  allocator().close_containers(any_live, 1 << 20);
-  if (!allocator().closed().contains(container)) GTEST_SKIP() << "is not worth it";
-  const uint64_t before = counters.prepared_bytes;
-  for (int n = 0; n < 4; ++n) own(take(64 * block_bytes));
-  prepare_all();
-  for (uint32_t id : allocator().closed()) EXPECT_EQ(live_in(id), 128u);
-  EXPECT_GT(counters.prepared_bytes, before);
+  for (uint32_t live : {10, 900}) {
+    ids.push_back(take(4 * mib)[0].container);
+    allocator().mark_owned({ids.back(), 0, live});
+    allocator().give_back({ids.back(), live, 1024 - live});
+  }
+  ASSERT_EQ(close(10), (std::set{ids[0]}));
+  const unsigned largest = slot_classes - 1;
+  EXPECT_EQ(usage().classes[largest].unwritten_free_blocks, 124u);
+  uint32_t prepared = 0;
+  while (const auto run = allocator().begin_prepare(largest, 1024)) {
+    EXPECT_EQ(run->container, ids[1]);
+    prepared += run->blocks;
+  }
+  EXPECT_EQ(prepared, 124u);
 }
 
 TEST_F(ClosedContainersTest, AnEmptyOneIsRemoved) {
@@ -158,6 +157,60 @@ TEST_F(ClosedContainersTest, OpenedOnesAreUsedAgain) {
   EXPECT_FALSE(allocator().open_all());
   EXPECT_EQ(allocator().usage().free_blocks, closed.free_blocks);
   EXPECT_EQ(take(2 * mib)[0].container, ids[0]);
+}
+
+class EmptyingTest : public EngineFixture {};
+
+TEST_F(EmptyingTest, AContainerThatTransactionsEmptyGoes) {
+  format();
+  open();
+  const uint32_t blocks = options.container_bytes / block_bytes;
+  auto first = std::make_shared<Txn>();
+  const Written nearly_empty = write(*first, blocks, 1);
+  const Written rather_full = write(*first, blocks, 2);
+  const uint32_t container = nearly_empty.extents[0].container;
+  ASSERT_NE(container, rather_full.extents[0].container);
+  commit(first);
+  auto second = std::make_shared<Txn>();
+  second->free({container, 10, largest_slot_blocks - 10});
+  second->free(nearly_empty.extents[1]);
+  Extent half = rather_full.extents[1];
+  half.blocks /= 2;
+  second->free(half);
+  commit(second);
+
+  EXPECT_EQ(engine->close_containers(50), std::set{container});
+  EXPECT_EQ(engine->closed_live_bytes(), 10 * block_bytes);
+  auto move = std::make_shared<Txn>();
+  const Written moved = write(*move, 10, 3);
+  move->free({container, 0, 10});
+  commit(move);
+  for (const Extent& e : moved.extents) EXPECT_NE(e.container, container);
+  ASSERT_TRUE(engine->wait_applied());
+  EXPECT_EQ(engine->remove_emptied_containers(), 1u);
+  EXPECT_EQ(engine->closed_containers(), std::set<uint32_t>());
+  EXPECT_EQ(engine->counters().containers_removed, 1u);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_FALSE(engine->owned_blocks().contains(container));
+    expect_data(moved.extents, 3);
+    crash_and_open();
+  }
+}
+
+TEST_F(EmptyingTest, ClosedContainersAreForgottenWithTheEngine) {
+  format();
+  open();
+  const uint32_t blocks = options.container_bytes / block_bytes;
+  auto txn = std::make_shared<Txn>();
+  const Written some = write(*txn, blocks, 1), others = write(*txn, blocks, 2);
+  commit(txn);
+  auto frees = std::make_shared<Txn>();
+  frees->free(some.extents[1]);
+  frees->free(others.extents[1]);
+  commit(frees);
+  EXPECT_EQ(engine->close_containers(50).size(), 1u);
+  crash_and_open();
+  EXPECT_EQ(engine->closed_containers(), std::set<uint32_t>());
 }
 
 }  // namespace

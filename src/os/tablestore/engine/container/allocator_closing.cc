@@ -32,17 +32,22 @@ void Allocator::close_containers(unsigned max_live_percent, uint64_t growable_bl
   }
   std::ranges::stable_sort(candidates, {},
                            [](const ContainerState* c) { return c->counts().owned; });
-  size_t chosen = 0, worth_it = 0;
+  // So many of them that the most containers are gained: of more, what one gains another takes.
+  size_t chosen = 0, gained = 0;
   uint64_t live = 0, free_elsewhere = unreserved_blocks();
-  for (const ContainerState* c : candidates) {
-    live += c->counts().owned;
-    free_elsewhere -= std::min<uint64_t>(free_elsewhere, c->counts().free);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const ContainerState& c = *candidates[i];
+    live += c.counts().owned;
+    free_elsewhere -= std::min<uint64_t>(free_elsewhere, c.counts().free);
     if (live > free_elsewhere + growable_blocks) break;
-    ++chosen;
     const uint64_t grown = live - std::min(live, free_elsewhere);
-    if ((grown + c->blocks() - 1) / c->blocks() < chosen) worth_it = chosen;
+    const uint64_t new_files = (grown + c.blocks() - 1) / c.blocks();
+    if (i + 1 > new_files + gained) {
+      chosen = i + 1;
+      gained = chosen - new_files;
+    }
   }
-  for (size_t i = 0; i < worth_it; ++i) set_closed(*candidates[i], true);
+  for (size_t i = 0; i < chosen; ++i) set_closed(*candidates[i], true);
 }
 
 std::set<uint32_t> Allocator::closed() const {
