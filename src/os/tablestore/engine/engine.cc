@@ -745,7 +745,11 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   const SpaceUsage usage_now = space();
   all.emplace_back("table_reserve_bytes", usage_now.reserve_bytes);
   all.emplace_back("ballast_bytes", usage_now.ballast_bytes);
-  const AllocatorUsage usage = impl_->containers->allocator().usage();
+  const Allocator& allocator = impl_->containers->allocator();
+  all.emplace_back("containers_at_most_25_percent_live", allocator.count_nearly_empty(25));
+  all.emplace_back("containers_at_most_50_percent_live", allocator.count_nearly_empty(50));
+  const AllocatorUsage usage = allocator.usage();
+  all.emplace_back("containers", usage.containers());
   for (size_t c = 0; c < usage.classes.size(); ++c) {
     const auto& k = usage.classes[c];
     if (k.containers == 0) continue;

@@ -39,6 +39,7 @@ TEST_F(ClosedContainersTest, TheEmptiestAreClosedUpToTheLimit) {
   EXPECT_EQ(allocator().closed_live_blocks(), 210u);
   EXPECT_EQ(close(25), (std::set{ids[1], ids[2], ids[3]}));
   EXPECT_EQ(close(0), std::set<uint32_t>());
+  EXPECT_EQ(allocator().count_nearly_empty(20), 2u);
 }
 
 TEST_F(ClosedContainersTest, NoMoreAreClosedThanOthersHaveRoomFor) {

@@ -200,6 +200,8 @@ class Allocator {
   // many as others have free blocks for, with `growable_blocks` that these can get, and none where
   // no container would be the fewer for it. All that were closed before are opened.
   void close_containers(unsigned max_live_percent, uint64_t growable_blocks);
+  // How many have some, but at most so much of their blocks owned.
+  uint64_t count_nearly_empty(unsigned max_live_percent) const;
   std::set<uint32_t> closed() const;
   // Owned ones, in closed containers.
   uint64_t closed_live_blocks() const;

@@ -21,15 +21,28 @@ void Allocator::set_closed(ContainerState& container, bool closed) {
     closed_.erase(container.id());
 }
 
+namespace {
+
+bool is_nearly_empty(const ContainerState& container, unsigned max_live_percent) {
+  const uint64_t owned = container.counts().owned;
+  return owned > 0 && owned * 100 <= uint64_t(max_live_percent) * container.blocks();
+}
+
+}  // namespace
+
+uint64_t Allocator::count_nearly_empty(unsigned max_live_percent) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::count_if(containers_, [&](const auto& container) {
+    return is_nearly_empty(*container.second, max_live_percent);
+  });
+}
+
 void Allocator::close_containers(unsigned max_live_percent, uint64_t growable_blocks) {
   open_all();
   std::lock_guard lock(mutex_);
   std::vector<ContainerState*> candidates;
-  for (const auto& [id, container] : containers_) {
-    const uint64_t owned = container->counts().owned;
-    if (owned > 0 && owned * 100 <= uint64_t(max_live_percent) * container->blocks())
-      candidates.push_back(container.get());
-  }
+  for (const auto& [id, container] : containers_)
+    if (is_nearly_empty(*container, max_live_percent)) candidates.push_back(container.get());
   std::ranges::stable_sort(candidates, {},
                            [](const ContainerState* c) { return c->counts().owned; });
   // So many of them that the most containers are gained: of more, what one gains another takes.

@@ -271,6 +271,8 @@ void Run::live_with_damage(Random& random)
   for (uint64_t n = 1 + random() % 6; n > 0 && !machine->table_is_full(); --n) {
     if (random() % 4 == 0)
       transaction(Step::Kind::transaction, random);
+    else if (random() % 3 == 0)
+      empty_containers(random);   // what is damaged is not moved
     else
       count_transaction(machine->change_damaged(random));
     if (random() % 2)
