@@ -309,8 +309,7 @@ void ContainerCompaction::move_object()
   if (what.bytes > 0) {
     uint64_t moved = 0;
     r = parts.txns.queue_own(*c, what.bytes, [&](ObjectTxn& txn) {
-      OnodeRef o;
-      if (parts.objects.find(*c, oid, &o) == 0)
+      if (const OnodeRef o = get(*c, oid, For::change))
         moved = parts.data.move(txn, o, std::move(what));
       return moved > 0;
     });
@@ -334,16 +333,26 @@ std::vector<ghobject_t> ContainerCompaction::objects_with_hash_of(const ghobject
   return oids;
 }
 
-std::vector<OnodeRef> ContainerCompaction::owners_of(const Collection& c,
-                                                     const std::vector<ghobject_t>& oids)
+OnodeRef ContainerCompaction::get(const Collection& c, const ghobject_t& oid, For purpose)
 {
-  std::vector<OnodeRef> owners;
+  OnodeRef o;
+  if (purpose == For::reading)
+    return parts.objects.find(c, oid, &o) == 0 ? o : nullptr;
+  const bool is_there = c.exists && c.contains(oid) && parts.objects.load(c, oid, &o) == 0 &&
+      o->exists && !o->lost;
+  return is_there ? o : nullptr;
+}
+
+std::vector<OnodeRef> ContainerCompaction::get_all(const Collection& c,
+                                                   const std::vector<ghobject_t>& oids,
+                                                   For purpose)
+{
+  std::vector<OnodeRef> all;
   for (const ghobject_t& oid : oids) {
-    OnodeRef o;
-    if (parts.objects.find(c, oid, &o) == 0)
-      owners.push_back(std::move(o));
+    if (OnodeRef o = get(c, oid, purpose))
+      all.push_back(std::move(o));
   }
-  return owners;
+  return all;
 }
 
 /// Who the owners are is a guess, from rows that may be older than the objects. It is right where
@@ -359,7 +368,7 @@ void ContainerCompaction::move_shared(const ReferenceMapName& name)
   int r;
   {
     std::shared_lock l{c->lock};
-    const auto owners = owners_of(*c, oids);
+    const auto owners = get_all(*c, oids, For::reading);
     r = parts.data.find_shared(owners, name, &what);
     if (r < 0) {
       std::lock_guard p{mutex};
@@ -373,7 +382,7 @@ void ContainerCompaction::move_shared(const ReferenceMapName& name)
     return;
   const uint64_t bytes = what.bytes();
   r = parts.txns.queue_own(*c, bytes, [&](ObjectTxn& txn) {
-    const auto owners = owners_of(*c, oids);
+    const auto owners = get_all(*c, oids, For::change);
     SharedToMove still;
     if (parts.data.find_shared(owners, name, &still) < 0 || !still.is_of(what))
       return 0;

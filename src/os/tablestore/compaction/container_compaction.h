@@ -90,8 +90,14 @@ class ContainerCompaction {
   void look_at_containers();
   void move_object();
   void move_shared(const ReferenceMapName& name);
-  /// Those that may share with `oid`, and are not damaged. The collection's lock is held.
-  std::vector<OnodeRef> owners_of(const Collection& c, const std::vector<ghobject_t>& oids);
+  /// To read: Objects::find(), under the collection's lock, shared. To change: Objects::load(),
+  /// under the unique one, since only that is the onode that everybody else gets.
+  enum class For { reading, change };
+  /// Null where it is gone, or damaged.
+  OnodeRef get(const Collection& c, const ghobject_t& oid, For purpose);
+  /// Those of the objects that are there, and not damaged.
+  std::vector<OnodeRef> get_all(const Collection& c, const std::vector<ghobject_t>& oids,
+                                For purpose);
   std::vector<ghobject_t> objects_with_hash_of(const ghobject_t& oid);
   /// Of TxnQueue::queue_own(), which was asked to move so much.
   void note_move(int r, uint64_t bytes);
