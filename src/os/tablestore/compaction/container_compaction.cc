@@ -313,6 +313,8 @@ void ContainerCompaction::move_object()
         moved = parts.data.move(txn, o, std::move(what));
       return moved > 0;
     });
+    dout(15) << __func__ << " " << c->cid << " " << oid << ": " << moved << " bytes = " << r
+             << dendl;
     note_move(r, moved);
   }
   if (shared.empty() && next_block == BlocksToMove::all)
@@ -389,6 +391,9 @@ void ContainerCompaction::move_shared(const ReferenceMapName& name)
     parts.data.move_shared(txn, owners, std::move(what));
     return 1;
   });
+  dout(15) << __func__ << " " << c->cid << " " << oid << ": " << bytes << " bytes of container "
+           << name.container << " block " << name.first_block << ", used " << what.uses.size()
+           << " times by " << oids.size() << " objects = " << r << dendl;
   note_move(r, bytes);
 }
 

@@ -123,6 +123,7 @@ int ObjectData::find_shared(const std::vector<OnodeRef>& owners, const Reference
   out->name = name;
   std::map<uint32_t, SharedToMove::Block> found;
   bool agree = true;
+  ceph_assert(std::set<OnodeRef>(owners.begin(), owners.end()).size() == owners.size());
   for (size_t owner = 0; owner < owners.size(); ++owner) {
     if (int r = load_all(owners[owner]); r < 0)
       return r;

@@ -286,6 +286,8 @@ std::array<std::pair<std::string, std::string>, 2> same_hash_ranges(const ghobje
   for (size_t i = 0; i < ranges.size(); ++i)
     hash_range(oid.shard_id, i == 0 ? std::min(pool, -2 - pool) : std::max(pool, -2 - pool),
                oid.hobj.get_bitwise_key_u32(), all_bits, &ranges[i].first, &ranges[i].second);
+  if (ranges[0] == ranges[1])   // of meta, which has no temp objects
+    ranges[0].second = ranges[0].first;
   return ranges;
 }
 
