@@ -281,13 +281,13 @@ void MountedStore::start()
 
 void MountedStore::close()
 {
+  admin.reset();   // nobody asks for a compaction any more
   compaction.stop();
   if (!txns.drain())
     derr << __func__ << " transactions that nobody was told of are given up, because nothing gets "
          << "on: is the file system full?" << dendl;
   foundation->callbacks.stop();
   ticker.reset();
-  admin.reset();
   txns.abandon_swallowed();
   if (Status s = engine.close(); !s.ok())
     failed(cct, s);
