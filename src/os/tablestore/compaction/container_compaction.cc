@@ -308,6 +308,7 @@ void ContainerCompaction::move_object()
   next_block = what.next_block;
   if (what.bytes > 0) {
     uint64_t moved = 0;
+    parts.threads.hand_over();   // others may change the object now
     r = parts.txns.queue_own(*c, what.bytes, [&](ObjectTxn& txn) {
       if (const OnodeRef o = get(*c, oid, For::change))
         moved = parts.data.move(txn, o, std::move(what));
@@ -383,6 +384,7 @@ void ContainerCompaction::move_shared(const ReferenceMapName& name)
   if (r < 0)
     return;
   const uint64_t bytes = what.bytes();
+  parts.threads.hand_over();
   r = parts.txns.queue_own(*c, bytes, [&](ObjectTxn& txn) {
     const auto owners = get_all(*c, oids, For::change);
     SharedToMove still;

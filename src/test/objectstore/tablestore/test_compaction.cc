@@ -5,7 +5,9 @@
 #include <random>
 #include <thread>
 
+#include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
+#include "os/tablestore/home/osd_surroundings.h"
 #include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
 
@@ -255,4 +257,128 @@ TEST_F(StoreCompaction, ADeepScrubFindsWhatWasMovedOnTheDisk)
                                              CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE));
     EXPECT_TRUE(same(content(n, object_bytes), bl));
   }
+}
+
+namespace {
+
+/// Does something in the compaction's thread, between a look at an object and its move.
+class InterruptingThreads : public tablestore::OwnThreads {
+ public:
+  void hand_over() override
+  {
+    if (interrupt)
+      interrupt();
+  }
+  std::function<void()> interrupt;
+};
+
+class InterruptingSurroundings : public tablestore::OsdSurroundings {
+ public:
+  using OsdSurroundings::OsdSurroundings;
+  tablestore::Threads& threads() override { return interrupting; }
+  InterruptingThreads interrupting;
+};
+
+}  // namespace
+
+class StoreCompactionInterrupted : public StoreCompaction {
+ protected:
+  std::unique_ptr<ObjectStore> new_store() override
+  {
+    around = std::make_shared<InterruptingSurroundings>(g_ceph_context, dir);
+    return std::make_unique<TableStore>(g_ceph_context, dir, around);
+  }
+  /// Runs it with `interrupt`, the first times that something is about to be moved.
+  ContainerCompaction::Progress compact_with(const std::function<void()>& interrupt, int times)
+  {
+    around->interrupting.interrupt = [interrupt, times]() mutable {
+      if (times-- > 0)
+        interrupt();
+    };
+    return compact();
+  }
+  std::shared_ptr<InterruptingSurroundings> around;
+};
+
+TEST_F(StoreCompactionInterrupted, WhatIsChangedBetweenReadAndMoveStaysChanged)
+{
+  fragment();
+  int round = 0;
+  compact_with([&] {
+    ++round;
+    for (int n = 0; n < object_count; n += kept_of)
+      write(ch, numbered(n), 4 * KiB, content(1000 * round + n, 5000));
+  }, 3);
+  ASSERT_EQ(3, round);
+  for (int again = 0; again < 2; ++again) {
+    for (int n = 0; n < object_count; n += kept_of) {
+      bufferlist expected = content(n, 4 * KiB);
+      expected.append(content(1000 * round + n, 5000));
+      const uint64_t rest = 4 * KiB + 5000;
+      expected.append(content(n, object_bytes - rest, rest));
+      EXPECT_TRUE(same(expected, read(ch, numbered(n)))) << n;
+    }
+    remount({&ch});
+  }
+}
+
+TEST_F(StoreCompactionInterrupted, WhatIsRemovedOrMadeAnewBetweenReadAndMoveIsNotThere)
+{
+  fragment();
+  compact_with([&] {
+    for (int n = 0; n < object_count; n += kept_of) {
+      remove(ch, numbered(n));
+      if (n % (2 * kept_of) == 0)
+        write(ch, numbered(n), 0, content(5000 + n, object_bytes));
+    }
+  }, 1);
+  for (int n = 0; n < object_count; n += kept_of) {
+    if (n % (2 * kept_of) == 0)
+      EXPECT_TRUE(same(content(5000 + n, object_bytes), read(ch, numbered(n)))) << n;
+    else
+      EXPECT_FALSE(store->exists(ch, numbered(n))) << n;
+  }
+}
+
+TEST_F(StoreCompactionInterrupted, ClonesThatComeAndGoBetweenReadAndMoveKeepWhatTheyShare)
+{
+  fragment();
+  for (int n = 0; n < object_count; n += kept_of) {
+    Transaction t;
+    t.clone(ch->cid, numbered(n), snapshot_of_object(n, 1));
+    commit(ch, std::move(t));
+  }
+  int round = 0;
+  compact_with([&] {
+    ++round;
+    for (int n = 0; n < object_count; n += kept_of) {
+      Transaction t;
+      t.clone(ch->cid, numbered(n), snapshot_of_object(n, 1 + round));
+      if (n % (2 * kept_of) == 0)
+        t.remove(ch->cid, snapshot_of_object(n, round));
+      queue(ch, std::move(t));
+    }
+  }, 3);
+  ASSERT_EQ(3, round);
+  for (int again = 0; again < 2; ++again) {
+    expect_kept();
+    for (int n = 0; n < object_count; n += kept_of) {
+      for (int snap = n % (2 * kept_of) == 0 ? 4 : 1; snap <= 4; ++snap)
+        EXPECT_TRUE(same(content(n, object_bytes), read(ch, snapshot_of_object(n, snap)))) << n;
+    }
+    remount({&ch});
+  }
+}
+
+TEST_F(StoreCompactionInterrupted, ACollectionMayGoBetweenReadAndMove)
+{
+  fragment();
+  compact_with([&] {
+    Transaction t;
+    for (int n = 0; n < object_count; n += kept_of)
+      t.remove(ch->cid, numbered(n));
+    t.remove_collection(ch->cid);
+    queue(ch, std::move(t));
+  }, 1);
+  ch = make_collection(pg(1));
 }
