@@ -1,12 +1,15 @@
 """The OSD as the mon sees it: its first boot, its metadata, its numbers."""
 from __future__ import annotations
 
+import rados
+
 from cephcluster.wait import wait_until
 
-from .bed import Bed, check, check_equal, test
+from .bed import Bed, check, check_bytes, check_equal, test
 
 BENCH_SECONDS = 60
 DF_SECONDS = 60
+COMPACTION_SECONDS = 120
 
 
 @test()
@@ -75,3 +78,38 @@ def an_osd_that_is_stopped_tells_its_store(bed: Bed) -> None:
     check(b"prepare_for_fast_shutdown" in log.read_bytes()[before:], "the store was not told")
     bed.cluster.restart_killed(bed.osd)
     bed.cluster.recovered()
+
+
+@test(stores=("tablestore",))
+def nearly_empty_containers_are_emptied(bed: Bed) -> str:
+    """Most objects are removed, and what is left, clones included, is moved out of containers."""
+    count, kept, size = 320, 8, 1 << 20
+    contents = {f"object_{number}": number.to_bytes(2, "big") * (size // 2)
+                for number in range(count)}
+    with bed.io() as io:
+        for name, data in contents.items():
+            io.write_full(name, data)
+        for name in list(contents):
+            if int(name.removeprefix("object_")) % kept:
+                io.remove_object(name)
+                del contents[name]
+        io.create_snap("before")
+        heads = {name: b"changed" * 1000 + data[7000:] for name, data in contents.items()}
+        for name in heads:
+            io.write(name, b"changed" * 1000)
+        bed.osd.ask("tablestore compact containers", max_live_percent=50)
+        status = wait_until("the compaction to end", lambda: (
+            lambda now: now if not now["running"] else None)(
+                bed.osd.ask("tablestore compact status")), COMPACTION_SECONDS)
+        check(status["containers_emptied"] > 0, f"no container is empty: {status}")
+        check_equal(status["left_bytes"], 0, f"bytes left, {status}")
+        for _ in range(2):
+            for name, data in heads.items():
+                check_bytes(io.read(name, size + 1), data, name)
+            io.set_snap_read(io.lookup_snap("before").snap_id)
+            for name, data in contents.items():
+                check_bytes(io.read(name, size + 1), data, f"{name} before")
+            io.set_snap_read(rados.LIBRADOS_SNAP_HEAD)
+            bed.restart_osd()
+        io.remove_snap("before")
+    return f"{status['containers_emptied']} containers, {status['moved_bytes']} bytes moved"

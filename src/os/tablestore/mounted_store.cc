@@ -184,6 +184,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
           rereads_before_loss(home.surroundings->threads())},
          gate, foundation->throttle, foundation->callbacks, *home.surroundings, home.options,
          foundation->reporter.fatal, found.limits),
+    compaction({cct, engine, collections, objects, data, txns, home.surroundings->threads()}),
     memory({cct, home.options, engine, onodes, data_cache, foundation->table_cache}),
     statistics({engine, onodes, data_cache, reference_maps, pools, gate, home.logger,
                 *foundation->troubles})
@@ -273,19 +274,20 @@ void MountedStore::start()
 {
   foundation->callbacks.start();
   ticker.emplace(home.surroundings->threads(), [this] { tick(); });
-  admin.emplace(cct, engine, collections, objects, lost_names, statistics);
+  admin.emplace(cct, engine, collections, objects, lost_names, compaction, statistics);
 }
 
 // ---- umount
 
 void MountedStore::close()
 {
+  admin.reset();   // nobody asks for a compaction any more
+  compaction.stop();
   if (!txns.drain())
     derr << __func__ << " transactions that nobody was told of are given up, because nothing gets "
          << "on: is the file system full?" << dendl;
   foundation->callbacks.stop();
   ticker.reset();
-  admin.reset();
   txns.abandon_swallowed();
   if (Status s = engine.close(); !s.ok())
     failed(cct, s);

@@ -10,6 +10,7 @@
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/collection/listing.h"
 #include "os/tablestore/collection/lost_names.h"
+#include "os/tablestore/compaction/container_compaction.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/home/store_home.h"
@@ -122,6 +123,7 @@ class MountedStore {
   Objects objects;
   OmapReader omap;
   TxnQueue txns;
+  ContainerCompaction compaction;
   MemoryBudget memory;
   Statistics statistics;
 

@@ -8,6 +8,7 @@
 #include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/rows/keys.h"
 #include "os/tablestore/rows/row_codec.h"
+#include "os/tablestore/space/pool_stats.h"
 
 namespace tablestore {
 
@@ -112,6 +113,24 @@ std::vector<CollectionRef> Collections::find(const std::vector<coll_t>& cids) co
     }
   }
   return found;
+}
+
+CollectionRef Collections::containing(const ghobject_t& oid) const
+{
+  // The meta collection contains all that no placement group does: its lock is not that of theirs.
+  CollectionRef meta;
+  for (const CollectionRef& c : all()) {
+    spg_t pgid;
+    if (c->cid.is_meta())
+      meta = c;
+    if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
+        pgid.shard != oid.shard_id)
+      continue;
+    std::shared_lock l{c->lock};
+    if (c->contains(oid))
+      return c;
+  }
+  return meta;
 }
 
 std::vector<CollectionRef> Collections::all() const

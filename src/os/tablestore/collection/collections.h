@@ -53,6 +53,9 @@ class Collections {
   CollectionRef find(const coll_t& cid) const;
   /// Those of these names that exist, before those that are new.
   std::vector<CollectionRef> find(const std::vector<coll_t>& cids) const;
+  /// Whose lock guards the object; null where it can be in none. Takes locks of collections, one
+  /// after the other: none may be held.
+  CollectionRef containing(const ghobject_t& oid) const;
   /// All that exist.
   std::vector<CollectionRef> all() const;
   void set_commit_queue(const coll_t& cid, ContextQueue* queue);

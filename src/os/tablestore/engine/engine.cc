@@ -583,6 +583,9 @@ Status Engine::visit(
 }
 
 void Engine::drain() { impl_->lane->drain(); }
+bool Engine::wait_applied() {
+  return impl_->lane->drain(std::chrono::milliseconds(impl_->options.end_patience_ms));
+}
 bool Engine::wait_durable() {
   return impl_->lane->wait_durable(std::chrono::milliseconds(impl_->options.end_patience_ms));
 }
@@ -598,6 +601,32 @@ Status Engine::drop_caches() {
 }
 
 void Engine::resize_table_cache(uint64_t bytes) { impl_->table->resize_cache(bytes); }
+
+std::set<uint32_t> Engine::close_containers(unsigned max_live_percent) {
+  if (!knows_owners()) return {};
+  impl_->containers->close_containers(max_live_percent);
+  return closed_containers();
+}
+
+std::set<uint32_t> Engine::closed_containers() const {
+  return impl_->containers->allocator().closed();
+}
+
+uint64_t Engine::closed_live_bytes() const {
+  return impl_->containers->allocator().closed_live_blocks() * block_bytes;
+}
+
+unsigned Engine::remove_emptied_containers() {
+  unsigned count = 0;
+  for (uint64_t bytes = 0;; ++count) {
+    const auto removed = impl_->containers->remove_emptied(&bytes);
+    if (!removed.ok())
+      impl_->options.reporter.fatal("container files: " + removed.status().what());
+    if (!removed.ok() || nothing_to_do(removed)) return count;
+  }
+}
+
+void Engine::open_containers() { impl_->containers->allocator().open_all(); }
 
 SpaceUsage Engine::space() {
   SpaceUsage u;
@@ -724,7 +753,11 @@ std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   const SpaceUsage usage_now = space();
   all.emplace_back("table_reserve_bytes", usage_now.reserve_bytes);
   all.emplace_back("ballast_bytes", usage_now.ballast_bytes);
-  const AllocatorUsage usage = impl_->containers->allocator().usage();
+  const Allocator& allocator = impl_->containers->allocator();
+  all.emplace_back("containers_at_most_25_percent_live", allocator.count_nearly_empty(25));
+  all.emplace_back("containers_at_most_50_percent_live", allocator.count_nearly_empty(50));
+  const AllocatorUsage usage = allocator.usage();
+  all.emplace_back("containers", usage.containers());
   for (size_t c = 0; c < usage.classes.size(); ++c) {
     const auto& k = usage.classes[c];
     if (k.containers == 0) continue;

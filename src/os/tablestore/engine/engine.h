@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -309,6 +310,9 @@ class Engine {
 
   // Returns when everything submitted before is durable and applied.
   void drain();
+  // The same, and what was freed can be handed out. False: nothing gets on, as on a full file
+  // system, so that some of it may never be.
+  bool wait_applied();
   // Returns when everything submitted before is durable, applied or not. False: nothing gets on, as
   // on a full file system, so that some of it may never be.
   bool wait_durable();
@@ -323,6 +327,22 @@ class Engine {
   Status compact();
   Status drop_caches();
   void resize_table_cache(uint64_t bytes);
+
+  // --- to empty containers: whoever knows what lies in them moves it, by transactions
+  //
+  // Closes those with at most `max_live_percent` of their blocks owned, the emptiest first, as far
+  // as there is room elsewhere and the store has fewer containers for it: nothing new is written
+  // there, as long as there is anything free elsewhere. What was submitted before may still get
+  // there, until drain(). Nothing of it outlives the engine. None where it is not known who owns
+  // which blocks.
+  std::set<uint32_t> close_containers(unsigned max_live_percent);
+  // Those that are closed still, and not empty: others had no other space.
+  std::set<uint32_t> closed_containers() const;
+  uint64_t closed_live_bytes() const;
+  // Removes those that are empty, after one more group than the one that freed the last block; what
+  // provision_bytes keeps is only opened. Returns how many there were.
+  unsigned remove_emptied_containers();
+  void open_containers();
 
   SpaceUsage space();
   // Goes through all containers, some at a time: for once a second.

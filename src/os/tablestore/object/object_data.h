@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "include/common_fwd.h"
 #include "include/interval_set.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/object/blocks_to_move.h"
 #include "os/tablestore/object/extent_map.h"
 #include "os/tablestore/object/object_txn.h"
 #include "os/tablestore/object/read_helpers.h"
@@ -99,6 +101,23 @@ class ObjectData {
   /// granularity.
   int fiemap(const OnodeRef& o, uint64_t offset, uint64_t length,
              std::map<uint64_t, uint64_t>& out);
+
+  // ---- moves (object_move.cc): to other blocks, with the same bytes and the same checksums
+  /// Reads and verifies what the object has in `containers`, from block `from` on: at most
+  /// `bytes_max`, but for a single extent. What cannot be read stays where it is. 0, or another
+  /// error than -EIO. The collection's lock is held, shared.
+  int read_to_move(const OnodeRef& o, const std::set<uint32_t>& containers, uint64_t from,
+                   uint64_t bytes_max, BlocksToMove* out);
+  /// Moves what is still where it was; how many bytes. Their space is reserved.
+  uint64_t move(ObjectTxn& txn, const OnodeRef& o, BlocksToMove&& what);
+  /// Finds out which of `owners` share blocks by the reference map `name`. -EIO where these cannot
+  /// be all of them, or their rows contradict each other. The collection's lock is held, shared.
+  int find_shared(const std::vector<OnodeRef>& owners, const ReferenceMapName& name,
+                  SharedToMove* out);
+  /// Reads and verifies what they share. The same lock.
+  int read_shared(const std::vector<OnodeRef>& owners, SharedToMove* what);
+  /// Moves it, of all owners at once; they are as `what` says. Its space is reserved.
+  void move_shared(ObjectTxn& txn, const std::vector<OnodeRef>& owners, SharedToMove&& what);
 
   // ---- rows
   /// Puts the rows of the onode's dirty data into `txn` (shards, inline data); the onode's own
@@ -198,6 +217,11 @@ class ObjectData {
   /// Writes new blocks and maps them in place of what was there.
   void replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block, ceph::buffer::list&& blocks,
                       const LostBytes& lost);
+  /// Parts of it: takes reserved space, and maps what is there.
+  std::vector<Extent> write_new_blocks(ObjectTxn& txn, ceph::buffer::list&& blocks,
+                                       std::vector<uint32_t>* checksums);
+  void map_new_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
+                      const std::vector<Extent>& extents, const std::vector<uint32_t>& checksums);
   /// Maps blocks that cannot be read, where nothing is mapped; their space is reserved.
   void lose_blocks(ObjectTxn& txn, Onode& o, const BlockRange& range);
   /// Spoils the checksums of blocks that hold lost bytes.
@@ -206,6 +230,12 @@ class ObjectData {
   /// Zeros in [offset, end), which lies in one block, unless that is a hole.
   int zero_in_block(ObjectTxn& txn, const OnodeRef& o, uint64_t offset, uint64_t end);
   int shrink_blocks(ObjectTxn& txn, const OnodeRef& o, uint64_t size);
+
+  // ---- object_move.cc
+  /// 0, -EIO where some of them cannot be read, or another error.
+  int read_pieces(const Onode& o, const std::vector<ExtentMap::Piece>& pieces,
+                  std::vector<ceph::buffer::list>* data);
+  bool is_still_there(Onode& o, const BlocksToMove::Part& part);
 
   // ---- object_clone.cc
   int copy_range(ObjectTxn& txn, const OnodeRef& from, const OnodeRef& to, uint64_t from_offset,

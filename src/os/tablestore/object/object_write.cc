@@ -205,6 +205,15 @@ int ObjectData::merge_edges(const OnodeRef& o, uint64_t offset, const ceph::buff
 void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
                                 ceph::buffer::list&& blocks, const LostBytes& lost)
 {
+  std::vector<uint32_t> checksums;
+  const std::vector<Extent> extents = write_new_blocks(txn, std::move(blocks), &checksums);
+  mark_lost(o, first_block, lost, &checksums);
+  map_new_blocks(txn, o, first_block, extents, checksums);
+}
+
+std::vector<Extent> ObjectData::write_new_blocks(ObjectTxn& txn, ceph::buffer::list&& blocks,
+                                                 std::vector<uint32_t>* checksums)
+{
   const uint64_t bytes = blocks.length();
   ceph_assert(bytes % block_bytes == 0);
   ceph_assert(txn.reserved_bytes >= bytes);
@@ -212,24 +221,29 @@ void ObjectData::replace_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
   std::vector<iovec> iov;
   for (const auto& piece : blocks.buffers())
     iov.push_back(iovec{const_cast<char*>(piece.c_str()), piece.length()});
-  std::vector<uint32_t> checksums;
   const std::vector<Extent> extents =
-    engine.write(txn, iov, std::any(std::move(blocks)), &checksums);
-  mark_lost(o, first_block, lost, &checksums);
+    engine.write(txn, iov, std::any(std::move(blocks)), checksums);
+  // The cache may hold what a transaction wrote there that failed.
+  for (const Extent& extent : extents)
+    cache.invalidate(extent);
+  return extents;
+}
 
-  unmap_blocks(txn, o, BlockRange{first_block, first_block + bytes / block_bytes});
+void ObjectData::map_new_blocks(ObjectTxn& txn, Onode& o, uint64_t first_block,
+                                const std::vector<Extent>& extents,
+                                const std::vector<uint32_t>& checksums)
+{
+  unmap_blocks(txn, o, BlockRange{first_block, first_block + checksums.size()});
   uint32_t done = 0;
   for (const Extent& extent : extents) {
-    // The cache may hold what a transaction wrote there that failed.
-    cache.invalidate(extent);
     MappedExtent e;
     e.physical = extent;
     e.checksums.assign(checksums.begin() + done, checksums.begin() + done + extent.blocks);
     map_blocks(txn, o, first_block + done, e);
     done += extent.blocks;
   }
-  ceph_assert(done == bytes / block_bytes);
-  stats(txn, o)[PoolStats::allocated_bytes] += bytes;
+  ceph_assert(done == checksums.size());
+  stats(txn, o)[PoolStats::allocated_bytes] += done * block_bytes;
 }
 
 void ObjectData::mark_lost(const Onode& o, uint64_t first_block, const LostBytes& lost,

@@ -360,6 +360,43 @@ void ReferenceMaps::unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents,
   }
 }
 
+bool ReferenceMaps::is_counted(const ReferenceMapName& name,
+                               const std::vector<SharedToMove::Block>& blocks)
+{
+  const ReferenceMapRef map = load(name.container, name.first_block);
+  if (!map || blocks.empty())
+    return false;
+  auto p = blocks.begin();
+  for (const auto& [first, run] : map->runs) {
+    for (uint32_t i = 0; run.references > 0 && i < run.blocks; ++i, ++p) {
+      if (p == blocks.end() || p->block != first + i || p->references != run.references)
+        return false;
+    }
+  }
+  return p == blocks.end();
+}
+
+std::vector<Extent> ReferenceMaps::move(ObjectTxn& txn, const SharedToMove& what,
+                                        const std::vector<Extent>& extents)
+{
+  const ReferenceMapRef old = load(what.name.container, what.name.first_block);
+  ceph_assert(old);
+  txn.dirty(old);
+  const std::vector<Extent> freed = old->owned();
+  for (const Extent& extent : freed)
+    txn.free(extent);
+  old->runs.clear();
+  auto p = what.blocks.begin();
+  for (const Extent& extent : extents) {
+    const ReferenceMapRef map = create(extent);
+    txn.dirty(map);
+    for (uint32_t i = 0; i < extent.blocks; ++i, ++p)
+      map->runs.emplace(extent.block + i, ReferenceMap::Run{1, p->references});
+    map->merge_neighbours();
+  }
+  return freed;
+}
+
 void ReferenceMaps::write_out(Txn& txn, ReferenceMap& map)
 {
   const std::string key = reference_map_key(map.container, map.first_block);

@@ -14,6 +14,7 @@
 #include "common/ceph_mutex.h"
 #include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
+#include "os/tablestore/object/blocks_to_move.h"
 #include "os/tablestore/object/object_txn.h"
 
 namespace tablestore {
@@ -57,8 +58,10 @@ struct ReferenceMap {
   /// Takes such blocks out of the map. What the map then holds for its name only is appended to
   /// `freed`.
   void hand_over(uint32_t block, uint32_t blocks, std::vector<Extent>* freed);
-  /// All blocks that it owns: for fsck.
+  /// All blocks that it owns.
   std::vector<Extent> owned() const;
+  /// Makes one run of several that are alike.
+  void merge_neighbours();
 
   std::string encode() const;
   /// Throws ceph::buffer::error where damaged. Name and container are the key's.
@@ -68,7 +71,6 @@ struct ReferenceMap {
   /// Makes a run start at `block`, if one contains it.
   void split_at(uint32_t block);
   bool covered(uint32_t block, uint32_t blocks, uint32_t references_min) const;
-  void merge_neighbours();
   void take_free(std::vector<Extent>* freed);
 };
 
@@ -103,6 +105,12 @@ class ReferenceMaps {
   /// returns them. The extents' rows, and those of the maps, are written with the transaction. What
   /// cannot be read stays as it is.
   void unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents, std::vector<Extent>* freed);
+  /// Whether these are all blocks of a map that anything refers to, with all of their references.
+  bool is_counted(const ReferenceMapName& name, const std::vector<SharedToMove::Block>& blocks);
+  /// `what`, which is_counted(), is in `extents` from here on, by a map of each. Frees what the old
+  /// map owned, and returns it.
+  std::vector<Extent> move(ObjectTxn& txn, const SharedToMove& what,
+                           const std::vector<Extent>& extents);
   /// The row of a dirty map.
   void write_out(Txn& txn, ReferenceMap& map);
   /// Drops a map that a failed transaction has changed, so that it is loaded anew from its row.

@@ -7,9 +7,9 @@
 #include "common/debug.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/collection/lost_names.h"
+#include "os/tablestore/compaction/container_compaction.h"
 #include "os/tablestore/object/objects.h"
 #include "os/tablestore/operate/statistics.h"
-#include "os/tablestore/space/pool_stats.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -20,12 +20,13 @@ namespace tablestore {
 
 AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& collections,
                              Objects& objects, LostNames& lost_names,
-                             Statistics& statistics)
+                             ContainerCompaction& compaction, Statistics& statistics)
   : cct(cct),
     engine(engine),
     collections(collections),
     objects(objects),
     lost_names(lost_names),
+    compaction(compaction),
     statistics(statistics)
 {
   AdminSocket* socket = cct->get_admin_socket();
@@ -47,6 +48,13 @@ AdminCommands::AdminCommands(CephContext* cct, Engine& engine, Collections& coll
                            "after all placement groups of this OSD were scrubbed deeply and "
                            "repaired: what a repair of the store had to give up, and nobody has "
                            "brought back, is gone");
+  socket->register_command("tablestore compact containers "
+                           "name=max_live_percent,type=CephInt,range=1|100,req=false", this,
+                           "move what lives in containers of which at most so much (25 percent) "
+                           "is in use, so that whole files can go");
+  socket->register_command("tablestore compact status", this,
+                           "how far the compaction of containers is, or why it has ended");
+  socket->register_command("tablestore compact stop", this, "end the compaction of containers");
   socket->register_command("tablestore onode name=object_name,type=CephString,req=true", this,
                            "print an object's onode and extents");
 }
@@ -78,6 +86,17 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
     lost_names.settle();
     return 0;
   }
+  if (command == "tablestore compact containers")
+    return start_compaction(cmdmap, f, errss);
+  if (command == "tablestore compact status") {
+    compaction.dump(f);
+    return 0;
+  }
+  if (command == "tablestore compact stop") {
+    compaction.stop();
+    compaction.dump(f);
+    return 0;
+  }
   if (command == "tablestore onode") {
     std::string name;
     ceph::common::cmd_getval(cmdmap, "object_name", name);
@@ -85,6 +104,21 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
   }
   errss << "unknown command";
   return -ENOSYS;
+}
+
+int AdminCommands::start_compaction(const cmdmap_t& cmdmap, ceph::Formatter* f,
+                                    std::ostream& errss)
+{
+  int64_t percent = ContainerCompaction::max_live_percent_default;
+  ceph::common::cmd_getval(cmdmap, "max_live_percent", percent);
+  const int r = compaction.start(percent);
+  if (r == -EALREADY)
+    errss << "it is under way: see 'tablestore compact status'";
+  else if (r < 0)
+    errss << "not a percentage: " << percent;
+  else
+    compaction.dump(f);
+  return r;
 }
 
 int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
@@ -95,31 +129,13 @@ int AdminCommands::dump_object(const std::string& name, ceph::Formatter* f,
     errss << "not the name of an object: " << name;
     return -EINVAL;
   }
-  const CollectionRef c = collection_of(oid);
+  const CollectionRef c = collections.containing(oid);
   const int r = c ? objects.dump(*c, oid, "onode", f) : -ENOENT;
   if (r == -EIO)
     errss << "rows of the object are damaged: 'ceph pg repair' brings it back from another OSD";
   else if (r < 0)
     errss << "no such object";
   return r;
-}
-
-CollectionRef AdminCommands::collection_of(const ghobject_t& oid) const
-{
-  // The meta collection contains all that no placement group does: its lock is not that of theirs.
-  CollectionRef meta;
-  for (const CollectionRef& c : collections.all()) {
-    spg_t pgid;
-    if (c->cid.is_meta())
-      meta = c;
-    if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
-        pgid.shard != oid.shard_id)
-      continue;
-    std::shared_lock l{c->lock};
-    if (c->contains(oid))
-      return c;
-  }
-  return meta;
 }
 
 }  // namespace tablestore

@@ -8,6 +8,7 @@
 namespace tablestore {
 
 class Collections;
+class ContainerCompaction;
 class Engine;
 class LostNames;
 class Objects;
@@ -19,15 +20,15 @@ class Statistics;
 class AdminCommands : public AdminSocketHook {
  public:
   AdminCommands(CephContext* cct, Engine& engine, Collections& collections, Objects& objects,
-                LostNames& lost_names, Statistics& statistics);
+                LostNames& lost_names, ContainerCompaction& compaction,
+                Statistics& statistics);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& cmdmap, const ceph::buffer::list& inbl,
            ceph::Formatter* f, std::ostream& errss, ceph::buffer::list& out) override;
 
  private:
-  /// Whose lock guards the object; null where it can be in none.
-  CollectionRef collection_of(const ghobject_t& oid) const;
+  int start_compaction(const cmdmap_t& cmdmap, ceph::Formatter* f, std::ostream& errss);
   int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
 
   CephContext* const cct;
@@ -35,6 +36,7 @@ class AdminCommands : public AdminSocketHook {
   Collections& collections;
   Objects& objects;
   LostNames& lost_names;
+  ContainerCompaction& compaction;
   Statistics& statistics;
 };
 

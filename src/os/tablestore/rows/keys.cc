@@ -283,6 +283,19 @@ void collection_key_range(const coll_t& cid, int bits, std::string* temp_start,
   }
 }
 
+std::array<std::pair<std::string, std::string>, 2> same_hash_ranges(const ghobject_t& oid)
+{
+  constexpr int all_bits = 32;
+  const int64_t pool = oid.hobj.pool;
+  std::array<std::pair<std::string, std::string>, 2> ranges;
+  for (size_t i = 0; i < ranges.size(); ++i)
+    hash_range(oid.shard_id, i == 0 ? std::min(pool, -2 - pool) : std::max(pool, -2 - pool),
+               oid.hobj.get_bitwise_key_u32(), all_bits, &ranges[i].first, &ranges[i].second);
+  if (ranges[0] == ranges[1])   // of meta, which has no temp objects
+    ranges[0].second = ranges[0].first;
+  return ranges;
+}
+
 std::string shard_key(uint64_t nid, uint32_t index)
 {
   std::string key = typed_nid(shard_type, nid);

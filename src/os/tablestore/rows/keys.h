@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ std::string_view hash_part(std::string_view onode_key);
 /// temp objects, as meta), and the others. `bits` is how many bits of the hash belong to it.
 void collection_key_range(const coll_t& cid, int bits, std::string* temp_start,
                           std::string* temp_end, std::string* start, std::string* end);
+
+/// [first, last) of the objects with the hash of `oid` in its collection: temp ones, and others.
+std::array<std::pair<std::string, std::string>, 2> same_hash_ranges(const ghobject_t& oid);
 
 std::string shard_key(uint64_t nid, uint32_t index);
 bool decode_shard_key(std::string_view key, uint64_t* nid, uint32_t* index);

@@ -232,6 +232,13 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
       forget(*txc, found, scan);
     return r;
   }
+  submit(txc, builder, locks, commits_here);
+  return 0;
+}
+
+void TxnQueue::submit(const std::shared_ptr<TxnContext>& txc, TxnBuilder& builder,
+                      const LocksOfTxn& locks, bool* commits_here)
+{
   builder.finish();
   parts.engine.unreserve(std::exchange(txc->reserved_bytes, 0));
 
@@ -247,7 +254,7 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
   if (options.blackhole) {
     swallow(txc);
     *commits_here = false;
-    return 0;
+    return;
   }
   txc->submitted_at = ceph::mono_clock::now();
   txc->seq = txc->osr->note_queued(parts.engine, std::move(txc->on_commit));
@@ -263,7 +270,37 @@ int TxnQueue::build_and_submit(Collection& c, const std::shared_ptr<TxnContext>&
     *commits_here = parts.engine.submit_here(txc);
   else
     parts.engine.submit(txc);
-  return 0;
+}
+
+int TxnQueue::queue_own(Collection& c, uint64_t reservation,
+                        const std::function<int(ObjectTxn& txn)>& change)
+{
+  if (limits.read_only || options.blackhole)
+    return -EROFS;
+  auto txc = std::make_shared<TxnContext>(&callbacks);
+  txc->started_at = ceph::mono_clock::now();
+  txc->osr = c.osr;
+  txc->sequencer = c.osr.get();
+  txc->throttled_ops = 1;
+  txc->throttled_bytes = reservation;
+  wait_for_throttle(*txc, nullptr);
+  const Status reserved = parts.engine.reserve(reservation);
+  int r = -reserved.code();
+  if (reserved.ok()) {
+    txc->reserved_bytes = reservation;
+    LocksOfTxn locks;
+    locks.emplace_back(std::vector<CollectionRef>{CollectionRef(&c)});
+    TxnBuilder builder(parts, *txc);
+    r = c.exists ? change(*txc) : 0;
+    if (r > 0) {
+      bool commits_here = false;
+      submit(txc, builder, locks, &commits_here);
+      return r;
+    }
+    parts.engine.unreserve(std::exchange(txc->reserved_bytes, 0));
+  }
+  throttle.put(txc->throttled_ops, txc->throttled_bytes);
+  return r;
 }
 
 /// What a transaction that failed in its middle has changed in memory is loaded anew, when it is

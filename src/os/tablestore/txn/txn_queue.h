@@ -42,6 +42,12 @@ class TxnQueue {
   /// Objects are as after the transactions when it returns. They become durable together.
   void queue(Collection& c, std::vector<ceph::os::Transaction>& tls,
              ThreadPool::TPHandle* handle);
+  /// A transaction of the store's own, in the order of the collection's: `change` makes it, under
+  /// the collection's lock, and returns more than 0 where it has changed something, 0 or an error
+  /// where it has not. Nobody waits for space: -ENOSPC. The result is that of `change`, or an
+  /// error.
+  int queue_own(Collection& c, uint64_t reservation,
+                const std::function<int(ObjectTxn& txn)>& change);
   /// Returns when all that was queued is durable, and its callbacks have returned. These may queue
   /// more, for which it waits, too. It does not wait for rows to be applied. False: nothing gets
   /// on, as on a full file system, and what is not durable never will be.
@@ -68,6 +74,9 @@ class TxnQueue {
   /// Returns the former.
   std::vector<CollectionRef> lock(Collection* c, const std::vector<coll_t>& cids,
                                   LocksOfTxn* locks);
+  /// Of a transaction that is built, under the locks. The same of the caller.
+  void submit(const std::shared_ptr<TxnContext>& txc, TxnBuilder& builder,
+              const LocksOfTxn& locks, bool* commits_here);
   void forget(TxnContext& txc, const std::vector<CollectionRef>& found, const TxnScan& scan);
   void swallow(const std::shared_ptr<TxnContext>& txc);
   [[noreturn]] void fail(int r, const std::string& what);

@@ -100,6 +100,21 @@ TEST_F(StoreAdmin, OnodePrintsAnObjectOfAPlacementGroupAndOfMeta)
   run(prefix("tablestore onode") + ", \"object_name\": \"no name\"", -EINVAL);
 }
 
+TEST_F(StoreAdmin, CompactContainersRunsAndSaysHowItEnded)
+{
+  run(prefix("tablestore compact containers") + ", \"max_live_percent\": 50");
+  EXPECT_TRUE(eventually([&] {
+    return field(run(prefix("tablestore compact status")), "running") == "false";
+  }));
+  const auto json = run(prefix("tablestore compact status"));
+  EXPECT_EQ("50", field(json, "max_live_percent"));
+  EXPECT_NE("", field(json, "result"));
+  run(prefix("tablestore compact containers"));
+  EXPECT_EQ("25", field(run(prefix("tablestore compact stop")), "max_live_percent"));
+  EXPECT_EQ("false", field(run(prefix("tablestore compact status")), "running"));
+  EXPECT_TRUE(same(content(1, MiB), read(ch, large)));
+}
+
 TEST_F(StoreAdmin, OnodeSaysThatAnObjectIsDamaged)
 {
   expect_clean = false;

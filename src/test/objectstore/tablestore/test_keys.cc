@@ -245,6 +245,27 @@ TEST(TableStoreKeys, OtherKeysDecodeToTheirParts)
   }
 }
 
+TEST(TableStoreKeys, RangesOfAHashHoldTempObjectsAndOthersEachOnce)
+{
+  const auto of = [](int64_t pool, uint32_t hash, const char* name) {
+    return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, hash, pool, ""));
+  };
+  for (const int64_t pool : {int64_t(3), int64_t(-5), int64_t(-1)}) {
+    const auto ranges = same_hash_ranges(of(pool, 0x1234, "any"));
+    const auto count = [&](const ghobject_t& oid) {
+      int times = 0;
+      for (const auto& [first, last] : ranges)
+        times += in_range(onode_key(oid), first, last);
+      return times;
+    };
+    EXPECT_EQ(1, count(of(pool, 0x1234, "other")));
+    EXPECT_EQ(1, count(of(-2 - pool, 0x1234, "other")));
+    EXPECT_EQ(0, count(of(pool, 0x1235, "other")));
+    EXPECT_EQ(0, count(of(pool, 0x91234, "other")));
+    EXPECT_EQ(0, count(of(pool + 1, 0x1234, "other")));
+  }
+}
+
 TEST(TableStoreKeys, OmapRangesHoldOneObjectOrOnePool)
 {
   const std::string prefix = omap_prefix(3, 10);

@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[Room, ...], ...] = (
     # The parts of a mounted store, and the order in which they are made.
     (("mounted_store*.h", "mounted_store*.cc"),),
     (("check/",), ("operate/",)),
+    (("compaction/",),),
     (("txn/",),),
     (("omap/",), ("memory/",)),
     (("object/",),),

@@ -265,7 +265,8 @@ class SteppedThreads::Stepped : public Worker {
 };
 
 SteppedThreads::Helps SteppedThreads::helps(std::string_view name) {
-  if (name == "prepare" || name == "shrink" || name == "relieve" || name == "vouch")
+  if (name == "prepare" || name == "shrink" || name == "relieve" || name == "vouch" ||
+      name == "compact")
     return Helps::never;
   return name == "checkpoint" ? Helps::last : Helps::first;
 }

@@ -31,14 +31,31 @@ const ContainerState& Allocator::state(uint32_t container) const {
 
 void Allocator::account(const ContainerState& container, const ContainerState::Counts& before,
                         const ContainerState::Counts& after) {
+  add_to_sums(container, before, after);
+  const auto is_empty = [&](const ContainerState::Counts& counts) {
+    return counts.free + counts.punched == container.blocks();
+  };
+  if (is_empty(before) && !is_empty(after)) empty_.erase(container.id());
+  if (is_empty(after)) empty_.insert(container.id());
+  if (!container.closed) index(container, before, after);
+}
+
+void Allocator::add_to_sums(const ContainerState& container, const ContainerState::Counts& before,
+                            const ContainerState::Counts& after) {
   AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
   sums.free_blocks += uint64_t(after.free) - before.free;
-  sums.unwritten_free_blocks += uint64_t(after.unwritten_free) - before.unwritten_free;
+  if (container.closed)
+    sums.closed_free_blocks += uint64_t(after.free) - before.free;
+  else
+    sums.unwritten_free_blocks += uint64_t(after.unwritten_free) - before.unwritten_free;
   sums.punched_blocks += uint64_t(after.punched) - before.punched;
   usage_.free_blocks += uint64_t(after.free) - before.free;
   usage_.punched_blocks += uint64_t(after.punched) - before.punched;
   usage_.owned_blocks += uint64_t(after.owned) - before.owned;
+}
 
+void Allocator::index(const ContainerState& container, const ContainerState::Counts& before,
+                      const ContainerState::Counts& after) {
   Class& index = classes_[container.slot_class()];
   if (before.max_power != after.max_power) {
     if (before.max_power >= 0) index.by_max_power[before.max_power].erase(container.id());
@@ -51,8 +68,6 @@ void Allocator::account(const ContainerState& container, const ContainerState::C
   const uint32_t id = container.id();
   note(index.with_unwritten, id, before.unwritten_free > 0, after.unwritten_free > 0);
   note(index.with_punched, id, before.punched > 0, after.punched > 0);
-  note(empty_, id, before.free + before.punched == container.blocks(),
-       after.free + after.punched == container.blocks());
   if (before.free == container.blocks()) index.all_free.erase({before.unwritten_free, id});
   if (after.free == container.blocks()) index.all_free.insert({after.unwritten_free, id});
 }
@@ -66,6 +81,7 @@ void Allocator::account_new(const ContainerState& container) {
 }
 
 void Allocator::account_gone(ContainerState& container) {
+  set_closed(container, false);
   AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
   --sums.containers;
   sums.blocks -= container.blocks();
@@ -226,7 +242,10 @@ void Allocator::take_pieces(unsigned power, std::vector<Extent>* extents) {
   auto extent = take_slot(power);
   if (!extent) extent = take_part(power);
   if (extent) return append(*extent, extents);
-  require(power > 0, "a reservation stands for free blocks");
+  if (power == 0) {
+    require(open_fullest(), "a reservation stands for free blocks");
+    return take_pieces(power, extents);
+  }
   take_pieces(power - 1, extents);
   take_pieces(power - 1, extents);
 }

@@ -192,6 +192,26 @@ class Allocator {
   // The clock of QuietRule::min_age.
   void advance_age();
 
+  // Closes containers that are to be emptied: nothing is handed out from one, prepared or restored
+  // in it, as long as there is anything in others. It is a preference, no rule: all counts as free
+  // as before, and who finds nothing elsewhere opens one again. Forgotten at a restart.
+  //
+  // Of those with at most `max_live_percent` of their blocks owned the ones with the fewest: as
+  // many as others have free blocks for, with `growable_blocks` that these can get, and none where
+  // no container would be the fewer for it. All that were closed before are opened.
+  void close_containers(unsigned max_live_percent, uint64_t growable_blocks);
+  // How many have some, but at most so much of their blocks owned.
+  uint64_t count_nearly_empty(unsigned max_live_percent) const;
+  std::set<uint32_t> closed() const;
+  // Owned ones, in closed containers.
+  uint64_t closed_live_blocks() const;
+  // A closed one in which nothing is held; for remove_container().
+  std::optional<uint32_t> emptied() const;
+  // One that is closed; it may be gone.
+  void open_container(uint32_t container);
+  // False where none was closed.
+  bool open_all();
+
   AllocatorUsage usage() const;
   // What the bitmaps of all containers take. Looks at all of them: for who asks, not for each
   // transaction.
@@ -221,6 +241,14 @@ class Allocator {
   }
   void account(const ContainerState& container, const ContainerState::Counts& before,
                const ContainerState::Counts& after);
+  // The sums of its class and of all; and where its blocks are looked for, unless it is closed.
+  void add_to_sums(const ContainerState& container, const ContainerState::Counts& before,
+                   const ContainerState::Counts& after);
+  void index(const ContainerState& container, const ContainerState::Counts& before,
+             const ContainerState::Counts& after);
+  void set_closed(ContainerState& container, bool closed);
+  // Of the closed ones with something free, the one that would be the last to be empty.
+  bool open_fullest();
   void account_new(const ContainerState& container);
   void account_gone(ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }
@@ -263,6 +291,7 @@ class Allocator {
   uint32_t next_container_id_ = 0;
   uint32_t punch_cursor_ = 0;
   std::set<uint32_t> empty_;     // containers in which nothing is held
+  std::set<uint32_t> closed_;
   uint32_t idle_cursor_ = UINT32_MAX;
   uint64_t age_ = 0;
 

@@ -14,7 +14,8 @@ struct AllocatorUsage {
     uint64_t containers = 0;
     uint64_t blocks = 0;
     uint64_t free_blocks = 0;
-    uint64_t unwritten_free_blocks = 0;  // part of free_blocks
+    uint64_t closed_free_blocks = 0;     // part of free_blocks: see Allocator::close_containers()
+    uint64_t unwritten_free_blocks = 0;  // part of free_blocks, none of them closed
     uint64_t punched_blocks = 0;
     // Slots of this class that requests called for lately, also where they were served by
     // splitting; halved whenever the sum over all classes gets to Allocator::demand_window. 0: the

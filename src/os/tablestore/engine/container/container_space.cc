@@ -161,12 +161,16 @@ Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t* bytes_done
   return Worked::yes;
 }
 
-// What was freed in it became durable before the blocks were given back, so that no state that
-// recovery can come back to needs the file.
 Result<Worked> ContainerSpace::remove_idle(const QuietRule& rule, uint64_t* bytes_done) {
   const auto idle = allocator_.idle_container(rule);
-  if (!idle || !allocator_.remove_container(*idle)) return Worked::nothing_to_do;
-  if (Status s = files_.remove(*idle); !s.ok()) {
+  return idle ? remove(*idle, bytes_done) : Worked::nothing_to_do;
+}
+
+// What was freed in it became durable before the blocks were given back, so that no state that
+// recovery can come back to needs the file.
+Result<Worked> ContainerSpace::remove(uint32_t container, uint64_t* bytes_done) {
+  if (!allocator_.remove_container(container)) return Worked::nothing_to_do;
+  if (Status s = files_.remove(container); !s.ok()) {
     const auto gone = failed(s);  // it is there again after a restart
     return gone.ok() ? Result<Worked>(Worked::nothing_to_do) : gone.status();
   }

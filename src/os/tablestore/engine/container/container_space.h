@@ -82,6 +82,8 @@ class ContainerSpace {
   Result<Worked> prepare(unsigned slot_class, uint64_t* bytes_done);
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
+  // In which nothing is held. It stays where a reservation needs it.
+  Result<Worked> remove(uint32_t container, uint64_t* bytes_done);
   Result<Worked> punch(const QuietRule& rule, GrowthPolicy::PunchSize size,
                        uint64_t* bytes_done);
 

@@ -84,6 +84,7 @@ class ContainerState {
 
   uint64_t last_taken_age = 0;  // Allocator's age when a block was last handed out
   uint32_t part_cursor = 0;     // where the last part of a slot was taken
+  bool closed = false;          // see Allocator::close_containers()
 
  private:
   using Busy = std::array<const BlockBitmap*, 3>;

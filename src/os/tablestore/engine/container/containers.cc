@@ -104,6 +104,8 @@ Status Containers::grow_for(uint64_t blocks) {
     if (*grown == Grown::yes) continue;
     // What others have given back meanwhile may do.
     if (allocator_.reserve(blocks)) return {};
+    // Nothing is restored in a closed container.
+    if (allocator_.open_all()) continue;
     const Status why = space_.growth_error();
     return why.ok() ? no_space(blocks, *state) : why;
   }
@@ -242,6 +244,27 @@ Result<Worked> Containers::shrink_step(uint64_t* bytes_done) {
 Result<Worked> Containers::remove_idle(const QuietRule& rule, uint64_t* bytes_done) {
   std::lock_guard growth(growth_mutex_);
   return space_.remove_idle(rule, bytes_done);
+}
+
+void Containers::close_containers(unsigned max_live_percent) {
+  const auto state = space_.state();
+  const bool may_grow = state.ok() && !space_.memory().file_refused();
+  allocator_.close_containers(max_live_percent,
+                              may_grow ? policy_.obtainable_blocks(*state) : 0);
+}
+
+Result<Worked> Containers::remove_emptied(uint64_t* bytes_done) {
+  *bytes_done = 0;
+  std::lock_guard background(background_mutex_);
+  std::lock_guard growth(growth_mutex_);
+  const auto emptied = allocator_.emptied();
+  if (!emptied) return Worked::nothing_to_do;
+  if (policy_.may_remove_container(allocator_.usage())) {
+    const auto removed = space_.remove(*emptied, bytes_done);
+    if (!nothing_to_do(removed)) return removed;
+  }
+  allocator_.open_container(*emptied);
+  return Worked::yes;
 }
 
 Result<Worked> Containers::relieve_step(uint64_t at_least, uint64_t* bytes_done) {

@@ -97,6 +97,12 @@ class Containers {
   // reserve, or of `at_least`: also what a class keeps for itself, and what was provisioned.
   Result<Worked> relieve_step(uint64_t at_least, uint64_t* bytes_done);
   Result<SpaceState> state() const { return space_.state(); }
+
+  // See Allocator::close_containers().
+  void close_containers(unsigned max_live_percent);
+  // Removes a closed container in which nothing is left; one that provision_bytes keeps, or a
+  // reservation, is opened.
+  Result<Worked> remove_emptied(uint64_t* bytes_done);
   // What has failed may succeed: somebody has made space.
   void forget_refusals() { space_.memory().note_space_given_back(); }
 

@@ -28,6 +28,11 @@ bool in_use(const AllocatorUsage& usage, unsigned slot_class) {
   return usage.classes[slot_class].recent_slots > 0;
 }
 
+uint64_t open_free_blocks(const AllocatorUsage& usage, unsigned slot_class) {
+  const AllocatorUsage::Class& sums = usage.classes[slot_class];
+  return sums.free_blocks - sums.closed_free_blocks;
+}
+
 }  // namespace
 
 // --- how much there is
@@ -95,13 +100,14 @@ uint32_t GrowthPolicy::restore_blocks(const SpaceState& state) {
 
 bool GrowthPolicy::runs_low(const AllocatorUsage& usage, unsigned slot_class) const {
   const uint64_t low = std::min(options_.container_bytes, options_.prepare_ahead_bytes) / 2;
-  return in_use(usage, slot_class) && usage.classes[slot_class].free_blocks * block_bytes < low;
+  return in_use(usage, slot_class) && open_free_blocks(usage, slot_class) * block_bytes < low;
 }
 
 bool GrowthPolicy::wants_prepared(const AllocatorUsage& usage, unsigned slot_class) const {
   if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return false;
   const AllocatorUsage::Class& sums = usage.classes[slot_class];
-  const uint64_t prepared_blocks = sums.free_blocks - sums.unwritten_free_blocks;
+  const uint64_t prepared_blocks =
+      open_free_blocks(usage, slot_class) - sums.unwritten_free_blocks;
   return prepared_blocks * block_bytes < options_.prepare_ahead_bytes;
 }
 

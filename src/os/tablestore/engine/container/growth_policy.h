@@ -61,6 +61,10 @@ class GrowthPolicy {
                    const OtherSpace& others) const;
   // Free for new data now or by growing, before reservations.
   uint64_t free_bytes(const SpaceState& state) const;
+  // What growing can add to the free blocks.
+  uint64_t obtainable_blocks(const SpaceState& state) const {
+    return obtainable_bytes(state) / block_bytes;
+  }
   // Whether a reservation of so many blocks can be met by growing. Nothing is made in vain.
   bool can_promise(const SpaceState& state, uint64_t blocks) const;
 

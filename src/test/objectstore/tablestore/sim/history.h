@@ -34,6 +34,7 @@ enum class tablestore::sim::Step::Kind : uint8_t {
   caches,        ///< get more memory, or less
   take_back,     ///< from now on a transaction that fails is taken back (a setting for tests)
   decay,         ///< a bit flips below the running store; a scrub, and the object is replaced
+  empty,         ///< nearly empty containers are emptied, some steps of it
 };
 
 namespace tablestore_sim {

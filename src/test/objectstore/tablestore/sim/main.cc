@@ -62,13 +62,14 @@ void report(const tablestore::sim::Totals& totals)
   std::printf("%llu histories (seeds %llu to %llu), %llu transactions, %llu taken back, "
               "%llu crash-recoveries (%llu while recovering), %llu fsck and statfs, "
               "%llu repairs, %llu I/Os, %llu deaths by a failing disk, %llu stores refused, "
-              "%llu reads that said -EIO, %llu I/Os on a full disk; %.0f s, %.0f of them CPU, "
+              "%llu reads that said -EIO, %llu I/Os on a full disk, "
+              "%llu KiB moved out of containers; %.0f s, %.0f of them CPU, "
               "%.0f crashes per second of CPU\n",
               u(totals.histories), u(totals.first_seed), u(totals.last_seed()),
               u(sum.transactions), u(sum.taken_back), u(sum.crashes), u(sum.in_recovery()),
               u(sum.checks), u(sum.repairs), u(sum.ios), u(sum.died), u(sum.refused),
-              u(sum.damaged_reads), u(sum.no_spaces), totals.seconds, cpu_seconds,
-              double(sum.crashes) / cpu_seconds);
+              u(sum.damaged_reads), u(sum.no_spaces), u(sum.moved >> 10),
+              totals.seconds, cpu_seconds, double(sum.crashes) / cpu_seconds);
 }
 
 /// As an OSD's. A history changes some of them: see set_cache_bytes().

@@ -223,6 +223,20 @@ void Run::change_caches(Random& random)
   machine->threads().step("tick");
 }
 
+void Run::empty_containers(Random& random)
+{
+  tablestore::ContainerCompaction& compaction = machine->tablestore().parts().compaction;
+  if (!compaction.progress().running)
+    compaction.start(1 + int64_t(random() % 100));
+  const uint64_t before = compaction.progress().moved_bytes;
+  for (uint64_t n = 1 + random() % 32; n > 0; --n) {
+    machine->threads().step("compact");
+    if (random() % 4 == 0)
+      commit(random);
+  }
+  result_.moved += compaction.progress().moved_bytes - before;
+}
+
 void Run::decay(Random& random)
 {
   if (!options.damage || faulty)
@@ -257,6 +271,8 @@ void Run::live_with_damage(Random& random)
   for (uint64_t n = 1 + random() % 6; n > 0 && !machine->table_is_full(); --n) {
     if (random() % 4 == 0)
       transaction(Step::Kind::transaction, random);
+    else if (random() % 3 == 0)
+      empty_containers(random);   // what is damaged is not moved
     else
       count_transaction(machine->change_damaged(random));
     if (random() % 2)
@@ -345,6 +361,7 @@ void Run::make(const Step& step, Random& random)
   case Step::Kind::caches: return change_caches(random);
   case Step::Kind::take_back: return take_back_failed_transactions(true);
   case Step::Kind::decay: return decay(random);
+  case Step::Kind::empty: return empty_containers(random);
   case Step::Kind::drain: return check_quiet();
   case Step::Kind::flush_commit: return machine->flush_commit(random());
   case Step::Kind::tick:

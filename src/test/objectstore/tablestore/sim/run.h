@@ -39,6 +39,7 @@ class Run : public tablestore::sim::HistoryRun {
   void remount(Step::Kind kind, Random& random);
   void commit(Random& random);
   void change_caches(Random& random);
+  void empty_containers(Random& random);
   void decay(Random& random);
   void decay_row(Random& random);
   /// Nobody has noticed yet, or nobody cares: what is damaged is changed.

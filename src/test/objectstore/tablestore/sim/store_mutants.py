@@ -34,7 +34,41 @@ SIMULATOR, TESTS = "bin/ceph_tablestore_sim", "bin/ceph_test_tablestore"
 OUT = Path("/unit/store_mutants")
 DAMAGE = "errors,full,damage"
 
+UNVERIFIED = """  data.assign(pieces.size(), {});
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const uint64_t length = pieces[i].physical.length_bytes();
+    ceph::buffer::ptr memory(ceph::buffer::create_aligned(length, block_bytes));
+    const std::span bytes(reinterpret_cast<std::byte*>(memory.c_str()), length);
+    (void)engine.read(pieces[i].physical, bytes);
+    data[i].push_back(std::move(memory));
+  }
+  const int all = 0;
+"""
+
 MUTANTS = (
+    mutant("moved_unverified", "what is moved gets checksums of whatever was read",
+           ("object/object_move.cc",
+            "  const int all = read_pieces(*o, pieces, &data);\n", UNVERIFIED),
+           ("object/object_move.cc", "part.first_block, extents, part.checksums);",
+            "part.first_block, extents, of_memory);")),
+    mutant("moved_without_row", "blocks are moved, and the object's row says where they were",
+           ("object/object_move.cc", "    txn.dirty(o);\n    bytes +=",
+            "    txn.touch(o);\n    bytes +=")),
+    mutant("moved_for_one", "what clones share is moved for one of them",
+           ("object/object_move.cc", "    const OnodeRef& o = owners[use.owner];\n",
+            "    const OnodeRef& o = owners[use.owner];\n"
+            "    if (use.owner != what.uses.front().owner)\n      continue;\n")),
+    mutant("moved_uncounted", "whoever is found to share blocks is taken for all of them",
+           ("object/object_move.cc", "  return agree && references.is_counted(name, out->blocks)",
+            "  return agree && !out->blocks.empty()")),
+    mutant("moved_although_changed", "what was changed since it was read is moved all the same",
+           ("object/object_move.cc",
+            "  return there == part.from && checksums == part.checksums;\n",
+            "  return there.size() > 0;\n"),
+           tests="StoreCompactionInterrupted.*"),
+    mutant("moved_although_cloned", "what was cloned since it was read is moved all the same",
+           ("compaction/container_compaction.cc", "|| !still.is_of(what))", ")"),
+           tests="StoreCompactionInterrupted.*"),
     mutant("refcount_not_written", "the references of shared blocks stay in memory",
            ("object/reference_maps.cc",
             "    txn.put(Family::super, key, map.encode());\n", "    ;\n")),
@@ -209,7 +243,7 @@ MUTANTS = (
 # histories. What the one judge does not find the others are asked for.
 DAMAGE_FIRST = ("checksum_not_verified", "damage_spreads", "damaged_is_absent",
                 "lost_names_forgotten", "bad_retry_believed",
-                "damage_stops_removal")
+                "damage_stops_removal", "moved_unverified")
 
 # The unchanged text of everything that mutants change, for each judge.
 CONTROLS = (mutant("control", "nothing is changed"),

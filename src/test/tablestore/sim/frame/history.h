@@ -63,6 +63,7 @@ struct HistoryResult {
   uint64_t punched = 0;     // bytes
   uint64_t created = 0;     // containers
   uint64_t removed = 0;
+  uint64_t moved = 0;       // bytes, to empty containers
   uint64_t reclassed = 0;
   std::string failure;
 
