@@ -40,11 +40,10 @@ namespace tablestore {
 /// Repair erases rows that belong to nothing, counts references and statistics anew, takes blocks
 /// of objects from the allocator, and frees those that nothing owns. Of objects with one number,
 /// those that have no rows by it get another one. Objects of one hash that have the same blocks
-/// share them from then on. It cannot bring data back:
-/// damaged objects are reported, and stay errors. Of one whose own row is damaged, it makes a lost
-/// one, which scrub then brings back from another OSD; what it had is freed. Of names that are lost
-/// it says so, which is no error, and leaves omap that belongs to no object to those that had them,
-/// until that is settled.
+/// share them from then on. It cannot bring data back: damaged objects are reported, and stay
+/// errors. Of one whose own row is damaged, it makes a lost one, which scrub then brings back from
+/// another OSD; what it had is freed. Of names that are lost it says so, which is no error, and
+/// leaves omap that belongs to no object to those that had them, until that is settled.
 ///
 /// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, and runs of blocks
 /// where references do not agree. Objects that share extents have one hash, so as a rule the
