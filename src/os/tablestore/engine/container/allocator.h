@@ -187,7 +187,8 @@ class Allocator {
   void lose_reclassed(const Reclassed& old);
 
   // A quiet container in which nothing is held, and which its class and the reservations can
-  // spare; for remove_container(). Looks at a few containers per call, the newest first.
+  // spare; no closed one; for remove_container(). Looks at a few containers per call, the newest
+  // first.
   std::optional<uint32_t> idle_container(const QuietRule& rule);
   // The clock of QuietRule::min_age.
   void advance_age();

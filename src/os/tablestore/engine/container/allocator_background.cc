@@ -89,7 +89,7 @@ std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) {
     if (it == empty_.begin()) it = empty_.end();
     const ContainerState& container = state(*--it);
     idle_cursor_ = container.id() - 1;
-    if (age_ - container.last_taken_age < rule.min_age) continue;
+    if (container.closed || age_ - container.last_taken_age < rule.min_age) continue;
     const uint64_t free = container.counts().free;
     const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
     if (class_free - free < rule.spare_blocks[container.slot_class()]) continue;
