@@ -1,7 +1,9 @@
 // What becomes of a store whose table cannot make a file or a name durable.
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,10 +24,13 @@ struct Failing {
   std::string what;  // "file", "range" or "directory"; empty: none
   std::string path;  // a part of it
   IOStatus status;
+  std::chrono::milliseconds takes{0};
 
   IOStatus of(const std::string& this_one, const std::string& its_path) {
     std::lock_guard lock(mutex);
-    return this_one == what && its_path.find(path) != std::string::npos ? status : IOStatus::OK();
+    if (this_one != what || its_path.find(path) == std::string::npos) return IOStatus::OK();
+    std::this_thread::sleep_for(takes);
+    return status;
   }
 };
 
@@ -124,8 +129,10 @@ class FailedSyncsTest : public EngineFixture {
     disk = std::move(real_disk_);
     EngineFixture::TearDown();
   }
-  void fail(const std::string& what, const IOStatus& status, const std::string& path = "table") {
+  void fail(const std::string& what, const IOStatus& status, const std::string& path = "table",
+            std::chrono::milliseconds takes = {}) {
     std::lock_guard lock(failing_.mutex);
+    failing_.takes = takes;
     failing_.what = what;
     failing_.path = path;
     failing_.status = status;
@@ -214,6 +221,17 @@ TEST_F(FailedSyncsTest, OfAFullFileSystemIsNoReasonToStop) {
   open();
   write_rows();
   fail("file", IOStatus::NoSpace("sync fails"));
+  EXPECT_EQ(engine->checkpoint().code(), ENOSPC);
+  EXPECT_TRUE(fatal().empty());
+}
+
+// The file system says that it has space: each time the ballast is given up, it could be made again.
+TEST_F(FailedSyncsTest, OfAFileSystemThatIsFullerThanItSaysAreToldAtLast) {
+  format();
+  open();
+  write_rows();
+  // Longer than it takes to make the ballast.
+  fail("file", IOStatus::NoSpace("sync fails"), "table", std::chrono::milliseconds(300));
   EXPECT_EQ(engine->checkpoint().code(), ENOSPC);
   EXPECT_TRUE(fatal().empty());
 }

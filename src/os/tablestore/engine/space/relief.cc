@@ -14,6 +14,10 @@ constexpr auto interval = 100ms;
 // Steps that find nothing to do, after which what was refused is tried once more: somebody may have
 // raised a quota.
 constexpr unsigned retry_steps = 100;
+// After which the ballast, once used, is made again: who has used it, and meets a full file system
+// all the same, as with a quota that statfs does not know, is not to use it for ever.
+constexpr unsigned rest_steps = 50;
+constexpr unsigned rest_steps_where_no_time_passes = 2;
 // One call of make_room() gives at least so much, where there is so much, and makes so many steps
 // at the most.
 constexpr uint64_t room_bytes = 16 << 20;
@@ -61,6 +65,7 @@ bool Relief::step() {
     idle_steps_ = 0;
     parts_.containers.forget_refusals();
   }
+  if (rest_steps_ > 0) --rest_steps_;
   if (parts_.compaction_lacked_space() && make_room()) return true;
   if (state->short_bytes == 0) {
     tell(*state, false);
@@ -76,7 +81,7 @@ bool Relief::step() {
 
 bool Relief::make_ballasts() {
   const bool made = parts_.last.make();
-  return parts_.ballast.make() || made;
+  return (rest_steps_ == 0 && parts_.ballast.make()) || made;
 }
 
 bool Relief::make_room() {
@@ -92,6 +97,7 @@ bool Relief::make_room() {
   }
   if (given > 0) return true;
   if (!parts_.ballast.release()) return false;
+  rest_steps_ = parts_.threads.run_by_themselves() ? rest_steps : rest_steps_where_no_time_passes;
   parts_.containers.forget_refusals();
   parts_.warn("the file system is full, and containers have nothing to give back: the ballast of " +
               in_mib(parts_.ballast.bytes()) + " is used for the table");

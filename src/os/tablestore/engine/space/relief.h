@@ -62,6 +62,7 @@ class Relief {
   std::condition_variable wake_;
   bool stopping_ = false;
   unsigned idle_steps_ = 0;  // of step(), since refusals were forgotten
+  std::atomic<unsigned> rest_steps_{0};  // until the ballast is made again
   std::unique_ptr<Worker> worker_;
 };
 
