@@ -225,7 +225,7 @@ TEST_F(FailedSyncsTest, OfAFullFileSystemIsNoReasonToStop) {
   EXPECT_TRUE(fatal().empty());
 }
 
-// The file system says that it has space: each time the ballast is given up, it could be made again.
+// The file system says that it has space, so that the ballast could be made again each time.
 TEST_F(FailedSyncsTest, OfAFileSystemThatIsFullerThanItSaysAreToldAtLast) {
   format();
   open();
