@@ -125,6 +125,28 @@ class SpaceTest : public EngineFixture {
   std::mt19937_64 random_{1};
 };
 
+TEST_F(SpaceTest, ErasedRowsGiveTheirSpaceBackToAFullStoreThatGetsNoMoreWrites) {
+  options.compact_on_deletion_window = 1000;
+  options.compact_on_deletion_trigger = 500;
+  format_small();
+  std::vector<std::string> keys;
+  while (engine->space().available_bytes > 8 * mib) {
+    auto put = std::make_shared<AwaitedTxn>();
+    for (unsigned i = 0; i < 64; ++i) {
+      keys.push_back("o" + std::to_string(1'000'000 + keys.size()));
+      put->put(Family::omap, keys.back(), bytes_of(8 << 10));
+    }
+    ASSERT_TRUE(committed(put)) << last_error;
+  }
+  ASSERT_TRUE(engine->checkpoint().ok());
+  const uint64_t before = engine->space().table_bytes;
+  auto erase = std::make_shared<AwaitedTxn>();
+  for (const std::string& key : keys) erase->erase(Family::omap, key);
+  ASSERT_TRUE(committed(erase));
+  EXPECT_TRUE(eventually([&] { return engine->space().table_bytes < before / 2; }))
+      << keys.size() << " rows, " << before << " bytes, " << engine->space().table_bytes;
+}
+
 TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   options.provision_bytes = 96 * mib;
   format_small();
@@ -198,6 +220,32 @@ TEST_F(SpaceTest, AStoreOnAFileSystemThatOthersFilledOpensAndDeletes) {
     ASSERT_TRUE(committed(txn)) << i << ": " << last_error;
   }
   EXPECT_TRUE(engine->checkpoint().ok());
+}
+
+TEST_F(SpaceTest, WhatHasToBeWrittenIsWrittenAlsoOnAFileSystemThatOthersFilled) {
+  options.log_bytes = 16 * mib;
+  options.segment_bytes = 4 * mib;
+  options.last_resort_bytes = 3 * mib;
+  format_small();
+  fill_with_objects();
+  EXPECT_EQ(engine->space().available_bytes / mib, 0u);
+  uint64_t others = small->available_bytes();
+  small->set_other_bytes(others);
+  ASSERT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
+  for (int life = 0; life < 3; ++life) {
+    ASSERT_EQ(engine->reserve(mib).code(), ENOSPC);
+    ASSERT_TRUE(engine->reserve_at_last(mib).ok()) << life;
+    auto txn = std::make_shared<AwaitedTxn>();
+    auto data = make_data(256, life);
+    const iovec iov{data->data(), data->size()};
+    std::vector<uint32_t> checksums;
+    engine->write(*txn, {&iov, 1}, data, &checksums);
+    ASSERT_TRUE(committed(txn)) << life << ": " << last_error;
+    engine.reset();
+    small->set_other_bytes(others += small->available_bytes());
+    ASSERT_NO_FATAL_FAILURE(open_small());
+  }
+  EXPECT_EQ(engine->reserve_at_last(mib).code(), ENOSPC);
 }
 
 // The ballast was used before; what little there is would not do for the rows to replay, which are
