@@ -360,14 +360,14 @@ TEST_F(ReusedSpaceTest, OneOfTheGroupsThatBeginAnEpochIsEnough) {
 // A disk that has written a group to another place, over others.
 class MisplacedGroupTest : public ReusedSpaceTest {
  protected:
-  // The group of one block at `from` went to `to`, and never to its own place.
-  void misplace(uint64_t from, uint64_t to) {
+  // The group of so many blocks at `from` went to `to`, and never to its own place.
+  void misplace(uint64_t from, uint64_t to, uint64_t blocks = 1) {
     std::fstream log(directory + "/log/0", std::ios::in | std::ios::out | std::ios::binary);
-    std::string group(block_bytes, 0);
-    log.seekg(std::streamoff(from * block_bytes)).read(group.data(), block_bytes);
-    log.seekp(std::streamoff(to * block_bytes)).write(group.data(), block_bytes);
-    group.assign(block_bytes, 0);
-    log.seekp(std::streamoff(from * block_bytes)).write(group.data(), block_bytes);
+    const std::streamsize bytes = std::streamsize(blocks * block_bytes);
+    std::string group(bytes, 0);
+    log.seekg(std::streamoff(from * block_bytes)).read(group.data(), bytes);
+    log.seekp(std::streamoff(from * block_bytes)).write(std::string(bytes, 0).data(), bytes);
+    log.seekp(std::streamoff(to * block_bytes)).write(group.data(), bytes);
     ASSERT_TRUE(log.flush().good());
   }
 };
@@ -401,6 +401,27 @@ TEST_F(MisplacedGroupTest, OverAcknowledgedOnesItIsAWitnessOfTheirLoss) {
   ASSERT_TRUE(open_again().ok());
   EXPECT_EQ(get(Family::object, "a"), "v");
   EXPECT_EQ(get(Family::object, "b"), std::nullopt);
+}
+
+// There it begins in space that is free, and ends over what the log begins with.
+TEST_F(MisplacedGroupTest, AcrossTheStartOfTheLogItIsAWitnessToo) {
+  commit_one("a", false);
+  const uint64_t start = log_used_bytes() / block_bytes;
+  ASSERT_GE(start, 2u);
+  ASSERT_TRUE(engine->checkpoint().ok());
+  ASSERT_EQ(log_used_bytes(), 0u);
+  commit_one("b", false);
+  ASSERT_EQ(log_used_bytes(), block_bytes);
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::object, "c", std::string(2 * block_bytes, 'c'));
+  engine->submit(txn);
+  threads->step("commit");
+  ASSERT_EQ(log_used_bytes(), 4 * block_bytes);
+  crash();
+  misplace(start + 1, start - 2, 3);
+  const Status s = open_again();
+  EXPECT_EQ(s.code(), EIO);
+  EXPECT_NE(s.what().find("transactions 2 to 2 were durable"), std::string::npos) << s.what();
 }
 
 // What a group without transactions said is known from those before and behind it.

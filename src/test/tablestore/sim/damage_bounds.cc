@@ -224,10 +224,23 @@ uint64_t LiveLog::vouched_lsn(size_t end) const {
   return lsn;
 }
 
+namespace {
+
+Result<std::unique_ptr<Table>> open_table(SimDisk& disk, const EngineOptions& o,
+                                          SteppedThreads& threads) {
+  TableOptions of_table;
+  of_table.memtable_bytes = o.memtable_bytes;
+  of_table.cache_bytes = o.table_cache_bytes;
+  of_table.option_string = o.table_options;
+  return Table::open(disk, of_table, threads);
+}
+
+}  // namespace
+
 LiveLog read_live_log(const DiskImage& whole, const EngineOptions& o) {
   SimDisk disk(whole, Machine::capacity_bytes, 1);
   SteppedThreads threads;
-  auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  auto table = open_table(disk, o, threads);
   if (!table.ok()) throw Failure{"the table of a disk without damage: " + table.status().what()};
   LiveLog live;
   live.manifest = read_current(whole);
@@ -262,7 +275,7 @@ Bounds bounds_of(const DiskImage& left, uint64_t acknowledged_lsn, const EngineO
 bool can_read(const DiskImage& left, const EngineOptions& o, const RowRange& rows) {
   SimDisk disk(left, Machine::capacity_bytes, 1);
   SteppedThreads threads;
-  auto table = Table::open(disk, {o.memtable_bytes, o.table_cache_bytes, o.table_options}, threads);
+  auto table = open_table(disk, o, threads);
   if (!table.ok()) return false;
   if (rows.end.empty()) {
     std::string value;

@@ -15,9 +15,18 @@ namespace {
 void note_stray(Inode* inode, const PendingOp& op) {
   if (!op.stray) return;
   const uint32_t first = uint32_t(op.offset / block_bytes);
-  for (uint32_t b = first; b < first + op.pages.size(); ++b)
-    inode->damaged.try_emplace(b, DamagedBlock{.good = inode->current.pages.get(b),
-                                               .since = op.id});
+  for (uint32_t b = first; b < first + op.pages.size(); ++b) {
+    const auto [it, is_new] = inode->damaged.try_emplace(
+        b, DamagedBlock{.good = inode->current.pages.get(b), .since = op.id});
+    if (is_new) continue;
+    // What was damaged before, and has been written anew since, which is not durable yet.
+    for (const PendingOp& p : inode->pending)
+      if (p.kind == PendingOp::Kind::write && p.complete && !p.stray && !p.lost &&
+          p.id > it->second.since && p.offset <= b * block_bytes &&
+          b * block_bytes < p.offset + p.length)
+        it->second.good = p.pages[b - p.offset / block_bytes];
+    it->second.since = op.id;
+  }
 }
 
 // A sector that is written anew can be read again.

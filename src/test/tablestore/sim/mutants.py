@@ -103,6 +103,10 @@ MUTANTS = (
            ("log/log_reader.cc", "  const auto header = parse_header(block, uuid_);\n",
             "  const auto header = parse_header(block, uuid_, position);\n"),
            tests="MisplacedGroupTest.*"),
+    mutant("misplaced_at_the_start", "nor does one that ends behind the log's beginning",
+           ("log/log_reader.cc", "      header->total_bytes() > ring_.capacity_bytes())\n",
+            "      !fits_the_lap(*header, position))\n"),
+           tests="MisplacedGroupTest.*"),
     mutant("reuse_at_once", "freed slots are reused before their transaction is durable",
            (GROUP, "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n",
             "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n"

@@ -366,6 +366,20 @@ TEST_F(DamagedDisk, AStrayWriteThatDoesNotSurviveIsNoDamage) {
   EXPECT_EQ(read(kept.healed(), "a", 0), 0);
 }
 
+TEST_F(DamagedDisk, AStrayWriteOverOneThatMendsABlockIsDamage) {
+  ASSERT_TRUE(image.rot(id("a"), 0, 12345));
+  write("a", 0, 'x');
+  PendingOp op{.stray = true, .offset = 0, .length = block_bytes};
+  auto page = std::make_shared<Page>();
+  page->fill(std::byte('s'));
+  op.pages = {page};
+  image.complete(id("a"), image.submit(id("a"), std::move(op)));
+  image.flush(id("a"));
+  EXPECT_EQ(read(image, "a", 0), 's');
+  EXPECT_TRUE(image.inode(id("a")).damaged.contains(0));
+  EXPECT_EQ(read(image.healed(), "a", 0), 'x');
+}
+
 TEST_F(DamagedDisk, ABadSectorOfAStrayWriteHidesWhatLayThere) {
   write("a", 1, 'o');
   image.flush(id("a"));

@@ -177,12 +177,13 @@ Result<std::optional<LogGroup>> LogReader::next() {
 }
 
 // A group is a witness wherever it lies: a disk that has written it to another place, over groups
-// that it vouches for, has lost these and not what it says of them.
+// that it vouches for, has lost these and not what it says of them. There it may also begin before
+// the log does, and end behind its beginning.
 Status LogReader::look_at(std::span<const std::byte> block, uint64_t position,
                           const LogPosition& end, BeyondEnd* found) {
   const auto header = parse_header(block, uuid_);
   if (!header || header->epoch < end.epoch || header->position < end.position ||
-      !fits_the_lap(*header, position))
+      header->total_bytes() > ring_.capacity_bytes())
     return {};
   LogGroup group;
   const auto intact = read_group(*header, position, block, &group);
