@@ -106,10 +106,10 @@ def nearly_empty_containers_are_emptied(bed: Bed) -> str:
         for _ in range(2):
             for name, data in heads.items():
                 check_bytes(io.read(name, size + 1), data, name)
-            io.set_snap_read(io.lookup_snap("before").snap_id)
+            io.set_read(io.lookup_snap("before").snap_id)
             for name, data in contents.items():
                 check_bytes(io.read(name, size + 1), data, f"{name} before")
-            io.set_snap_read(rados.LIBRADOS_SNAP_HEAD)
+            io.set_read(rados.LIBRADOS_SNAP_HEAD)
             bed.restart_osd()
         io.remove_snap("before")
     return f"{status['containers_emptied']} containers, {status['moved_bytes']} bytes moved"
