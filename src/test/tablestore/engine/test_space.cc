@@ -2,6 +2,7 @@
 // gets out of that again.
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <random>
 
@@ -45,7 +46,8 @@ class SpaceTest : public EngineFixture {
     options.prepare_bytes_per_second = 0;
     options.end_patience_ms = 2000;
     options.reporter.log = [this](Reporter::Level level, const std::string& line) {
-      if (level == Reporter::Level::error) last_error = line;
+      std::lock_guard lock(error_mutex_);  // from any thread
+      if (level == Reporter::Level::error) last_error_ = line;
     };
   }
   void TearDown() override {
@@ -119,9 +121,14 @@ class SpaceTest : public EngineFixture {
   }
 
   std::optional<SmallDisk> small;
-  std::string last_error;
+  std::string last_error() {
+    std::lock_guard lock(error_mutex_);
+    return last_error_;
+  }
 
  private:
+  std::mutex error_mutex_;
+  std::string last_error_;
   std::mt19937_64 random_{1};
 };
 
@@ -136,7 +143,7 @@ TEST_F(SpaceTest, ErasedRowsGiveTheirSpaceBackToAFullStoreThatGetsNoMoreWrites) 
       keys.push_back("o" + std::to_string(1'000'000 + keys.size()));
       put->put(Family::omap, keys.back(), bytes_of(8 << 10));
     }
-    ASSERT_TRUE(committed(put)) << last_error;
+    ASSERT_TRUE(committed(put)) << last_error();
   }
   ASSERT_TRUE(engine->checkpoint().ok());
   const uint64_t before = engine->space().table_bytes;
@@ -153,7 +160,7 @@ TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   const uint64_t at_first = engine->space().available_bytes;
   EXPECT_GE(at_first, 96 * mib);
   uint64_t written = 0;
-  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error;
+  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error();
   EXPECT_GE(written, at_first / 3);  // a table needs space to compact
   // What an OSD does when it is full still works, and so do its removals and the next start.
   for (int i = 0; i < 100; ++i) {
@@ -192,7 +199,7 @@ TEST_F(SpaceTest, RowsGetWhatIsFreeInSmallPieces) {
   const uint64_t available = engine->space().available_bytes;
   ASSERT_GE(available, 20 * mib);
   uint64_t written = 0;
-  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error;
+  ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error();
   EXPECT_GE(written, available / 3);
   EXPECT_TRUE(engine->checkpoint().ok());
 }
@@ -217,7 +224,7 @@ TEST_F(SpaceTest, AStoreOnAFileSystemThatOthersFilledOpensAndDeletes) {
     ASSERT_TRUE(remove(objects[i], i)) << i;
     auto txn = std::make_shared<AwaitedTxn>();
     txn->put(Family::omap, "log of " + std::to_string(i), bytes_of(256 << 10));
-    ASSERT_TRUE(committed(txn)) << i << ": " << last_error;
+    ASSERT_TRUE(committed(txn)) << i << ": " << last_error();
   }
   EXPECT_TRUE(engine->checkpoint().ok());
 }
@@ -240,7 +247,7 @@ TEST_F(SpaceTest, WhatHasToBeWrittenIsWrittenAlsoOnAFileSystemThatOthersFilled) 
     const iovec iov{data->data(), data->size()};
     std::vector<uint32_t> checksums;
     engine->write(*txn, {&iov, 1}, data, &checksums);
-    ASSERT_TRUE(committed(txn)) << life << ": " << last_error;
+    ASSERT_TRUE(committed(txn)) << life << ": " << last_error();
     engine.reset();
     small->set_other_bytes(others += small->available_bytes());
     ASSERT_NO_FATAL_FAILURE(open_small());
