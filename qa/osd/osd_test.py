@@ -18,8 +18,9 @@ from cephcluster.ephemeral import EphemeralCluster  # noqa: E402
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.file_system import KINDS  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
-from osdtests import boot, crash, damage, decay, objects, tools  # noqa: E402,F401  (register tests)
-from osdtests.bed import TESTS, Bed, Test  # noqa: E402
+from osdtests import (boot, crash, damage, decay, full, full_file_system,  # noqa: E402,F401
+                      growth_errors, objects, tools)  # they register their tests
+from osdtests.bed import TESTS, Bed, Kind, Test  # noqa: E402
 
 HINT = "run it alone with './run test osd --only NAME'; --keep leaves its cluster running"
 
@@ -74,11 +75,13 @@ def check_no_crash(cluster: Cluster) -> None:
                            details=cause_of_death(tail_of(reports[0] / "log", 10_000)))
 
 
-def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: Count) -> None:
-    """All tests that want a cluster of this size, on one cluster."""
-    bed_of = EphemeralCluster(f"osd-test{osds}", options.store, osds, keep=options.keep,
-                              file_system=options.fs)
-    with count.one(f"cluster_of_{osds}_starts") as remarks:
+def run_group(kind: Kind, tests: list[Test], options: argparse.Namespace, count: Count) -> None:
+    """All tests that want a cluster of this kind, on one cluster."""
+    bed_of = EphemeralCluster(f"osd-test{kind.title}", options.store, kind.osds, keep=options.keep,
+                              osd_options=dict(kind.osd_options),
+                              file_system=options.fs or kind.file_system,
+                              file_system_bytes=kind.file_system_bytes)
+    with count.one(f"cluster_of_{kind.title}_starts") as remarks:
         cluster = bed_of.__enter__()
         remarks.append(f"logs in {cluster.layout.on_host(cluster.layout.root / 'log')}")
     if not cluster_started(remarks):
@@ -93,7 +96,7 @@ def run_group(osds: int, tests: list[Test], options: argparse.Namespace, count: 
                 remark = test.run(bed)
                 if remark:
                     remarks.append(remark)
-        with count.one(f"no_crash_in_cluster_of_{osds}"):
+        with count.one(f"no_crash_in_cluster_of_{kind.title}"):
             check_no_crash(cluster)
     finally:
         bed_of.__exit__(*sys.exc_info())
@@ -108,7 +111,7 @@ def chosen(options: argparse.Namespace) -> list[Test]:
         not options.only or any(word in test.name for word in options.only))]
     if not tests:
         sys.exit(f"no test is called like '{' '.join(options.only)}'; --list shows all")
-    return sorted(tests, key=lambda test: test.osds)
+    return sorted(tests, key=lambda test: (test.kind.osds, test.kind.name))
 
 
 def main() -> None:
@@ -125,14 +128,16 @@ def main() -> None:
     tests = chosen(options)
     if options.list:
         for test in tests:
-            print(f"{test.name} ({test.osds} OSD{'s' if test.osds > 1 else ''})")
+            osds = test.kind.osds
+            print(f"{test.name} ({osds} {test.kind.name}{' ' if test.kind.name else ''}"
+                  f"OSD{'s' if osds > 1 else ''})")
         return
     signals_as_exceptions()
     count = Count()
     began = time.monotonic()
     try:
-        for osds, group in groupby(tests, key=lambda test: test.osds):
-            run_group(osds, list(group), options, count)
+        for kind, group in groupby(tests, key=lambda test: test.kind):
+            run_group(kind, list(group), options, count)
     except Interrupted as interrupted:
         print("\ninterrupted; everything is stopped and removed", file=sys.stderr)
         sys.exit(128 + interrupted.signal_number)

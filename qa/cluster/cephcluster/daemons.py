@@ -38,6 +38,7 @@ class Daemon:
         # that is killed with SIGKILL.
         self.ephemeral = ephemeral
         self._child: subprocess.Popen[bytes] | None = None
+        self.environment: dict[str, str] = {}   # more than this program's, from its next start
 
     # -- the process ------------------------------------------------------
 
@@ -72,7 +73,7 @@ class Daemon:
         with open(self.layout.output(self.name), "ab") as output:
             self._child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                cwd=self.layout.root, start_new_session=True)
+                cwd=self.layout.root, start_new_session=True, env=os.environ | self.environment)
         pid_file = self.layout.pid(self.name)
         part = pid_file.with_suffix(".part")
         part.write_text(f"{self._child.pid}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .cluster import Cluster, Progress
-from .config import STATE, Layout, Settings
+from .config import STATE, STORE_BYTES, Layout, Settings
 
 KEPT = "kept"   # marks a cluster that the user wanted to keep
 
@@ -19,12 +19,13 @@ class EphemeralCluster:
 
     def __init__(self, purpose: str, store: str, osds: int, *, keep: bool = False,
                  osd_options: dict[str, str] | None = None, file_system: str = "",
+                 file_system_bytes: int = STORE_BYTES,
                  progress: Progress = lambda line: None):
         self.keep = keep
         self.purpose = purpose
         sweep(purpose)
         root = STATE / f"{purpose}.{os.getpid()}"
-        settings = Settings.new(store, osds, osd_options, file_system)
+        settings = Settings.new(store, osds, osd_options, file_system, file_system_bytes)
         self.cluster = Cluster(root, settings, ephemeral=not keep, progress=progress)
 
     def __enter__(self) -> Cluster:

@@ -10,16 +10,31 @@ from pathlib import Path
 import rados
 
 from cephcluster.cluster import Cluster
-from cephcluster.config import STORES
+from cephcluster.config import STORE_BYTES, STORES
 from cephcluster.daemons import Daemon
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
 
 
 @dataclass(frozen=True)
+class Kind:
+    """Of a cluster. Tests that want the same share one."""
+
+    osds: int = 1
+    name: str = ""                  # tells those apart that have as many OSDs
+    file_system: str = ""           # each OSD's own; "": what --fs says
+    file_system_bytes: int = STORE_BYTES
+    osd_options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.osds}{'_' if self.name else ''}{self.name}"
+
+
+@dataclass(frozen=True)
 class Test:
     name: str
-    osds: int
+    kind: Kind
     run: Callable[["Bed"], str | None]   # what it returns is printed after "ok"
     stores: tuple[str, ...]
 
@@ -27,12 +42,12 @@ class Test:
 TESTS: list[Test] = []
 
 
-def test(*, osds: int = 1, stores: tuple[str, ...] = STORES
+def test(*, osds: int = 1, kind: Kind | None = None, stores: tuple[str, ...] = STORES
          ) -> Callable[[Callable[["Bed"], str | None]], Callable[["Bed"], str | None]]:
-    """Registers a test for a cluster of `osds` OSDs on one of `stores`."""
+    """Registers a test for a cluster of `osds` OSDs, or of a `kind`, on one of `stores`."""
 
     def register(function: Callable[["Bed"], str | None]) -> Callable[["Bed"], str | None]:
-        TESTS.append(Test(function.__name__, osds, function, stores))
+        TESTS.append(Test(function.__name__, kind or Kind(osds), function, stores))
         return function
 
     return register
@@ -65,7 +80,7 @@ def shown(value: object) -> str:
 
 
 class Bed:
-    """One cluster for the tests that want so many OSDs, one after another."""
+    """One cluster for the tests that want its kind, one after another."""
 
     _numbers = itertools.count(1)
 
