@@ -44,18 +44,17 @@ def put(bed: Bed, ident_in: str, ident_out: str) -> None:
 
 @test(kind=SMALL, stores=("tablestore",))
 def an_osd_lives_on_a_file_system_that_somebody_else_fills(bed: Bed) -> str:
-    """Under a client's writes, and again after everything that deletes have given back; when the
-    file is gone, all goes on by itself."""
+    """And again after everything that containers and deletes have given back. When the file is
+    gone, all goes on by itself."""
     osd, alive = bed.osd, bed.osd.pid()
     with first_osd_alone(bed) as (pool, regardless), foreigner(bed, osd) as other:
         io = bed.cluster.client.open_pool(pool)
         names = write_objects(io, "object", 240)
-        with running(*bench_words(bed, pool)):
-            wait_until("load", lambda: used_ratio(osd) > 0.5, BACK_SECONDS)
-            other.take_all()
-            wait_for_health(bed, "OSD_FULL", "TABLESTORE_TABLE_SHORT_OF_SPACE")
-            other.take_all()
-            waiting = io.aio_write_full("waiting", b"data")
+        other.take_all()
+        wait_for_health(bed, "OSD_FULL")
+        other.take_all()
+        wait_for_health(bed, "TABLESTORE_TABLE_SHORT_OF_SPACE")
+        waiting = io.aio_write_full("waiting", b"data")
         removed, kept = names[:80], names[160:]
         remove(regardless, removed)
         other.take_all()
@@ -80,6 +79,9 @@ def an_osd_lives_on_a_file_system_that_somebody_else_fills(bed: Bed) -> str:
 def an_osd_starts_and_drains_on_a_file_system_that_somebody_else_filled(bed: Bed) -> str:
     with first_osd_alone(bed) as (pool, regardless), foreigner(bed, bed.osd) as other:
         names = write_objects(regardless, "object", 400)
+        other.take_all()
+        names += write_objects(regardless, "late", MORE_THAN_FITS)
+        wait_for_health(bed, "OSD_FULL")
         bed.osd.kill()
         other.take_all()
         bed.cluster.restart_killed(bed.osd)
@@ -102,7 +104,8 @@ def an_osd_starts_and_drains_on_a_file_system_that_it_filled_itself(bed: Bed) ->
 def leave(bed: Bed, io: rados.Ioctx, names: list[str], other: Foreigner | None) -> str:
     """All that an operator may do with an OSD that is full: deletes, which last; a placement group
     that the tool carries to another OSD; the rest goes there by itself."""
-    removed, kept = names[::9], [name for name in names if name not in names[::9]]
+    removed = names[::3]
+    kept = [name for name in names if name not in removed]
     remove(io, removed)
     bed.restart_osd()
     check_absent(io, removed)

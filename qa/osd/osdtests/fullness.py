@@ -48,7 +48,7 @@ def full_states(bed: Bed, osd: Daemon) -> set[str]:
 def health_lines(bed: Bed) -> list[str]:
     checks = bed.cluster.client.mon("health", detail="detail")["checks"]
     return [f"{code}: {line['message']}" for code, each in checks.items()
-            for line in each.get("detail", []) or [each["summary"]]]
+            if not code.startswith("MGR_") for line in each.get("detail", []) or [each["summary"]]]
 
 
 def wait_for_health(bed: Bed, *codes: str, timeout: float = STATE_SECONDS) -> None:
