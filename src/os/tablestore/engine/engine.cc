@@ -22,6 +22,7 @@
 #include "os/tablestore/engine/recovery.h"
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/salvage.h"
+#include "os/tablestore/engine/space/erasures.h"
 #include "os/tablestore/engine/space/relief.h"
 #include "os/tablestore/engine/space/space_account.h"
 #include "os/tablestore/engine/table/engine_rows.h"
@@ -35,6 +36,7 @@ namespace {
 constexpr uint64_t mib = 1 << 20;
 constexpr size_t iov_max = 1024;  // of one write request
 constexpr unsigned open_threads = 16;  // most of the time they wait for the disk
+constexpr uint64_t scarce_part = 3;    // space is scarce where less than this part is available
 constexpr const char* stops_at_once =
     "; the store stops, nothing acknowledged is lost: replace the disk";
 
@@ -197,6 +199,7 @@ struct Engine::Impl {
   std::unique_ptr<Ballast> ballast;
   std::unique_ptr<Ballast> last_ballast;  // for opening the store, and nothing else
   std::unique_ptr<SpaceAccount> account;
+  std::unique_ptr<Erasures> erasures;
   std::unique_ptr<Relief> relief;
   // What nobody knows the owner of is not given back, so that recovery has the ballasts only.
   const std::function<bool()> make_room = [this] {
@@ -220,6 +223,7 @@ struct Engine::Impl {
   Status open_ballast();
   Status open_table();
   void begin_relief();
+  SpaceUsage space();
   Status adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows);
   Status give_back_given_up();
   std::unique_ptr<FileWatch> make_watch();
@@ -402,13 +406,33 @@ Status Engine::Impl::open_table() {
   }
 }
 
+SpaceUsage Engine::Impl::space() {
+  SpaceUsage u;
+  u.data_bytes = containers->allocator().usage().owned_blocks * block_bytes;
+  u.container_bytes = containers->file_bytes();
+  u.table_bytes = table->file_bytes();
+  u.log_bytes = log->capacity_bytes();
+  u.reserve_bytes = account->others().reserve_bytes;
+  u.ballast_bytes = ballast->held_bytes();
+  u.available_bytes = containers->free_bytes() + lane->pending_free_bytes();
+  u.total_bytes = u.data_bytes + u.available_bytes + u.table_bytes + u.log_bytes;
+  return u;
+}
+
 void Engine::Impl::begin_relief() {
   account = std::make_unique<SpaceAccount>(*table, *ballast, *last_ballast, label.log_bytes,
                                            threads->run_by_themselves());
   containers->set_others([this] { return account->others(); });
+  erasures = std::make_unique<Erasures>(
+      *table, counters,
+      [this] {
+        const SpaceUsage usage = space();
+        return usage.available_bytes < usage.total_bytes / scarce_part;
+      },
+      [this] { checkpointer->request_in_any_case(); });
   relief = std::make_unique<Relief>(Relief::Parts{
       disk, *threads, *containers, *ballast, *last_ballast, *troubles, ownership_is_known,
-      [this] { return table->compaction_lacked_space(); },
+      [this] { return table->compaction_lacked_space(); }, [this] { erasures->look(); },
       [this](const std::string& line) { options.reporter.log(Reporter::Level::error, line); },
       [this](const Status& error) {
         options.reporter.fatal("container files: " + error.what());
@@ -599,18 +623,7 @@ Status Engine::drop_caches() {
 
 void Engine::resize_table_cache(uint64_t bytes) { impl_->table->resize_cache(bytes); }
 
-SpaceUsage Engine::space() {
-  SpaceUsage u;
-  u.data_bytes = impl_->containers->allocator().usage().owned_blocks * block_bytes;
-  u.container_bytes = impl_->containers->file_bytes();
-  u.table_bytes = impl_->table->file_bytes();
-  u.log_bytes = impl_->log->capacity_bytes();
-  u.reserve_bytes = impl_->account->others().reserve_bytes;
-  u.ballast_bytes = impl_->ballast->held_bytes();
-  u.available_bytes = impl_->containers->free_bytes() + impl_->lane->pending_free_bytes();
-  u.total_bytes = u.data_bytes + u.available_bytes + u.table_bytes + u.log_bytes;
-  return u;
-}
+SpaceUsage Engine::space() { return impl_->space(); }
 
 EngineMemory Engine::memory() const {
   return {.table_cache_bytes = impl_->table->cache_bytes(),

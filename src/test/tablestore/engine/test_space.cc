@@ -124,6 +124,28 @@ class SpaceTest : public EngineFixture {
   std::mt19937_64 random_{1};
 };
 
+TEST_F(SpaceTest, ErasedRowsGiveTheirSpaceBackToAFullStoreThatGetsNoMoreWrites) {
+  options.compact_on_deletion_window = 1000;
+  options.compact_on_deletion_trigger = 500;
+  format_small();
+  std::vector<std::string> keys;
+  while (engine->space().available_bytes > 8 * mib) {
+    auto put = std::make_shared<AwaitedTxn>();
+    for (unsigned i = 0; i < 64; ++i) {
+      keys.push_back("o" + std::to_string(1'000'000 + keys.size()));
+      put->put(Family::omap, keys.back(), bytes_of(8 << 10));
+    }
+    ASSERT_TRUE(committed(put)) << last_error;
+  }
+  ASSERT_TRUE(engine->checkpoint().ok());
+  const uint64_t before = engine->space().table_bytes;
+  auto erase = std::make_shared<AwaitedTxn>();
+  for (const std::string& key : keys) erase->erase(Family::omap, key);
+  ASSERT_TRUE(committed(erase));
+  EXPECT_TRUE(eventually([&] { return engine->space().table_bytes < before / 2; }))
+      << keys.size() << " rows, " << before << " bytes, " << engine->space().table_bytes;
+}
+
 TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   options.provision_bytes = 96 * mib;
   format_small();

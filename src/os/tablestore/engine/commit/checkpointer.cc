@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/commit/checkpointer.h"
 
 #include <chrono>
+#include <utility>
 
 namespace tablestore {
 
@@ -35,6 +36,12 @@ void Checkpointer::request() {
   changed_.notify_one();
 }
 
+void Checkpointer::request_in_any_case() {
+  std::lock_guard lock(mutex_);
+  requested_ = in_any_case_ = true;
+  changed_.notify_one();
+}
+
 Status Checkpointer::run_now(Patience patience) {
   std::lock_guard lock(one_at_a_time_);
   const auto start = std::chrono::steady_clock::now();
@@ -55,13 +62,15 @@ Status Checkpointer::run_now(Patience patience) {
 }
 
 Checkpointer::Outcome Checkpointer::run_requested() {
+  bool in_any_case = false;
   {
     std::lock_guard lock(mutex_);
     if (!requested_) return Outcome::nothing_to_do;
     requested_ = false;
+    in_any_case = std::exchange(in_any_case_, false);
   }
   // Each group asks, also those that come while a checkpoint makes space.
-  if (!lane_.is_log_pressed()) return Outcome::nothing_to_do;
+  if (!in_any_case && !lane_.is_log_pressed()) return Outcome::nothing_to_do;
   const Status s = run_now();
   if (s.ok() || s.code() == ESHUTDOWN) return Outcome::done;
   if (!is_lack(s.code())) reporter_.fatal("cannot write a checkpoint: " + s.what());
@@ -71,7 +80,7 @@ Checkpointer::Outcome Checkpointer::run_requested() {
                        "again: "
                      : "the log cannot be recycled until there is what the process lacks: ") +
                     s.what());
-  request();
+  in_any_case ? request_in_any_case() : request();
   return Outcome::lacking;
 }
 

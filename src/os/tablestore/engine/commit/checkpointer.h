@@ -20,9 +20,11 @@ class Checkpointer {
   // After CommitLane::stop() where a checkpoint may be waiting for the lane.
   ~Checkpointer();
   void start();
-  // Soon, in the background. It waits where a file system is full, or something else is lacking;
+  // Soon, in the background, where the log is still pressed then. It waits where a file system is full, or something else is lacking;
   // other errors are fatal.
   void request();
+  // The same, however little is in the log.
+  void request_in_any_case();
   // Now; returns when the log before this call is not needed any more. ESHUTDOWN: the lane has
   // stopped, or patience has come to its end.
   Status run_now(Patience patience = std::nullopt);
@@ -43,6 +45,7 @@ class Checkpointer {
   std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;
   bool requested_ = false;
+  bool in_any_case_ = false;
   bool stopping_ = false;
   std::unique_ptr<Worker> worker_;
 };

@@ -14,6 +14,7 @@ constexpr auto interval = 100ms;
 // Steps that find nothing to do, after which what was refused is tried once more: somebody may have
 // raised a quota.
 constexpr unsigned retry_steps = 100;
+constexpr unsigned look_steps = 10;
 // One call of make_room() gives at least so much, where there is so much, and makes so many steps
 // at the most.
 constexpr uint64_t room_bytes = 16 << 20;
@@ -61,6 +62,7 @@ bool Relief::step() {
     idle_steps_ = 0;
     parts_.containers.forget_refusals();
   }
+  if (idle_steps_ % look_steps == 0) parts_.look_at_erasures();
   if (parts_.compaction_lacked_space() && make_room()) return true;
   if (state->short_bytes == 0) {
     tell(*state, false);

@@ -451,6 +451,12 @@ uint64_t Table::file_bytes() {
   return sum;
 }
 
+uint64_t Table::erasures_in_memory() {
+  uint64_t rows = 0;
+  db_->GetAggregatedIntProperty(rocksdb::DB::Properties::kNumDeletesActiveMemTable, &rows);
+  return rows;
+}
+
 uint64_t Table::memory_bytes() const { return memtables_->memory_usage(); }
 uint64_t Table::cache_bytes() const { return cache_->GetUsage(); }
 

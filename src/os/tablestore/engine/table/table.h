@@ -104,6 +104,8 @@ class Table {
   // Memtables: what takes rows is flushed when it has nearly memtable_bytes, whichever families
   // they are of, and no rows are taken while two older sets are being flushed and a third waits. So
   // this is at most twice memtable_bytes and a batch.
+  // Of single rows, that no flush has taken yet.
+  uint64_t erasures_in_memory();
   uint64_t memory_bytes() const;
   uint64_t cache_bytes() const;  // blocks in memory
   uint64_t estimate_bytes(Family family, std::string_view begin, std::string_view end);
