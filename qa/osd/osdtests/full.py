@@ -12,7 +12,7 @@ from cephcluster.wait import wait_until
 from .bed import Bed, Kind, check, check_equal, test
 from .decay import health_codes
 from .fullness import (BACK_SECONDS, KEYS, MIB, VALUE_BYTES, add_omap, bench_words, check_absent,
-                       check_data, check_omap, data_of, full_states, open_regardless, running,
+                       check_data, check_omap, data_of, full_states, open_regardless, result_of, running,
                        used_ratio, wait_for_health, wait_until_not_full)
 
 # A memtable that is flushed shows at once what had gone into it: small ones, so that no ratio is
@@ -59,8 +59,7 @@ def an_osd_filled_by_rados_bench_comes_back(bed: Bed) -> str:
         check(not waiting.is_complete(), "a write went through on a full cluster")
         names = bench_objects(io)
         bed.rados(pool, "rm", "--force-full", *names[:len(names) // 3])
-        wait_until("the write that had to wait", waiting.is_complete, BACK_SECONDS)
-        check_equal(waiting.get_return_value(), 0, "result of the write that had to wait")
+        check_equal(result_of(bed, waiting), 0, "result of the write that had to wait")
         bed.rados(pool, "cleanup", "--prefix", "benchmark_data")
         check_equal(bench_objects(io), [], "objects after the clean-up")
         wait_until_not_full(bed)
@@ -92,7 +91,7 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
     with bed.pool(groups=8) as pool:
         io, regardless = bed.cluster.client.open_pool(pool), open_regardless(bed, pool)
         write_kept(io)
-        rows, before = Rows(regardless), used_ratio(osd)
+        rows, before = Rows(bed, regardless), used_ratio(osd)
         rows.add_until(lambda: rows.mib() >= 200)
         grown = used_ratio(osd) - before
         check(grown > 0.15, f"{rows.mib()} MiB of omap show as {grown:.1%} of 1 GiB")
@@ -108,7 +107,7 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
         rows.check(io)
         bed.rados(pool, "rm", "--force-full", *Rows.OBJECTS[1:])
         wait_until_not_full(bed)
-        wait_until("the write that had to wait", waiting.is_complete, BACK_SECONDS)
+        check_equal(result_of(bed, waiting), 0, "result of the write that had to wait")
         wait_until("the space of omap to be back", lambda: used_ratio(osd) < before + 0.2,
                    BACK_SECONDS, explain=lambda: [f"used {used_ratio(osd):.3f}, at first {before:.3f}"])
         bed.restart_osd()
@@ -125,7 +124,8 @@ class Rows:
 
     OBJECTS = [f"omap_{number}" for number in range(8)]
 
-    def __init__(self, io: rados.Ioctx):
+    def __init__(self, bed: Bed, io: rados.Ioctx):
+        self._bed = bed
         self._io = io
         self._parts = 0
         for name in self.OBJECTS:
@@ -137,8 +137,7 @@ class Rows:
             added = [add_omap(self._io, self._object(part), part)
                      for part in range(self._parts, self._parts + 16)]
             for each in added:
-                each.wait_for_complete()
-                check_equal(each.get_return_value(), 0, "result of adding omap")
+                check_equal(result_of(self._bed, each), 0, "result of adding omap")
             self._parts += len(added)
 
     def mib(self) -> int:

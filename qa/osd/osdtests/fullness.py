@@ -22,6 +22,7 @@ from .decay import health_codes
 MIB = 1 << 20
 STATE_SECONDS = 60
 BACK_SECONDS = 120
+OPERATION_SECONDS = 60
 DEPTH = 8
 KEYS = 64                       # of omap, in one write
 VALUE_BYTES = 4096
@@ -97,7 +98,19 @@ def open_regardless(bed: Bed, pool: str) -> rados.Ioctx:
     return io
 
 
-def write_objects(io: rados.Ioctx, prefix: str, count: int) -> list[str]:
+def result_of(bed: Bed, completion: rados.Completion, timeout: float = OPERATION_SECONDS) -> int:
+    """0 or the errno. While it waits, it looks whether the OSDs live."""
+    def ended() -> bool:
+        bed.cluster.check_daemons()
+        return completion.is_complete()
+
+    if not completion.is_complete():
+        wait_until("an operation of a client", ended, timeout, poll=0.01,
+                   explain=lambda: health_lines(bed))
+    return -completion.get_return_value()
+
+
+def write_objects(bed: Bed, io: rados.Ioctx, prefix: str, count: int) -> list[str]:
     """Objects of 1 MiB, until there are so many or one is refused with ENOSPC. Returns what was
     acknowledged."""
     written: list[str] = []
@@ -109,9 +122,8 @@ def write_objects(io: rados.Ioctx, prefix: str, count: int) -> list[str]:
             flying.append((name, io.aio_write_full(name, data_of(name))))
             number += 1
         name, completion = flying.pop(0)
-        completion.wait_for_complete()
-        code = completion.get_return_value()
-        check(code in (0, -errno.ENOSPC), f"write of {name}: error {-code}")
+        code = result_of(bed, completion)
+        check(code in (0, errno.ENOSPC), f"write of {name}: error {code}")
         if code == 0:
             written.append(name)
         else:
@@ -119,11 +131,10 @@ def write_objects(io: rados.Ioctx, prefix: str, count: int) -> list[str]:
     return written
 
 
-def remove(io: rados.Ioctx, names: Iterable[str]) -> None:
+def remove(bed: Bed, io: rados.Ioctx, names: Iterable[str]) -> None:
     removals = [io.aio_remove(name) for name in names]
     for removal in removals:
-        removal.wait_for_complete()
-        check_equal(removal.get_return_value(), 0, "result of a removal")
+        check_equal(result_of(bed, removal), 0, "result of a removal")
 
 
 # ---- omap

@@ -10,12 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from cephcluster.errors import ClusterError
-from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_equal, test
 from .full_file_system import SMALL, first_osd_alone
-from .fullness import (BACK_SECONDS, MIB, bench_words, check_absent, check_data, health_lines,
-                       remove, running, used_ratio, wait_for_health, wait_until_not_full,
+from .fullness import (MIB, bench_words, check_absent, check_data, health_lines,
+                       remove, result_of, running, wait_for_health, wait_until_not_full,
                        write_objects)
 
 QUOTA_SOURCE = Path(__file__).resolve().parents[1] / "quota.c"
@@ -29,7 +28,7 @@ def cannot_grow_for_a_while(bed: Bed, hindrance: Callable[[Bed], AbstractContext
     with first_osd_alone(bed) as (pool, regardless):
         alive = osd.pid()
         io = bed.cluster.client.open_pool(pool)
-        names = write_objects(io, "object", 200)
+        names = write_objects(bed, io, "object", 200)
         removed, kept = names[:50], names[50:]
         with running(*bench_words(bed, pool)):
             with hindrance(bed) as called:
@@ -38,12 +37,10 @@ def cannot_grow_for_a_while(bed: Bed, hindrance: Callable[[Bed], AbstractContext
                 check(called in line, f"not '{called}' but: {line}")
                 wait_for_health(bed, "OSD_FULL")
                 waiting = io.aio_write_full("waiting", b"data")
-                remove(regardless, removed)
+                remove(bed, regardless, removed)
                 check_absent(regardless, removed)
                 check_data(regardless, kept)
-        wait_until("the write that had to wait", waiting.is_complete, BACK_SECONDS,
-                   explain=lambda: health_lines(bed))
-        check_equal(waiting.get_return_value(), 0, "result of the write that had to wait")
+        check_equal(result_of(bed, waiting), 0, "result of the write that had to wait")
         check_equal(osd.pid(), alive, "process of the OSD")
         wait_until_not_full(bed)
         bed.restart_osd()
