@@ -110,6 +110,7 @@ ContainerOptions container_options(const EngineOptions& o, const Label& label) {
   c.prepare_ahead_bytes = o.prepare_ahead_bytes;
   c.quiet_steps = o.quiet_steps;
   c.provision_bytes = o.provision_bytes;
+  c.last_resort_bytes = std::min(o.last_resort_bytes, label.log_bytes / 4);
   return c;
 }
 
@@ -477,6 +478,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   impl->checkpointer->start();
   impl->voucher->start();
   if (impl->ownership_is_known) {
+    impl->containers->refill_last_resort();  // before the table is given it
     impl->background->start();
     impl->relief->start();
   }
@@ -509,6 +511,11 @@ Status Engine::reserve(uint64_t bytes) {
     s = impl_->containers->reserve(bytes);
   }
   return s;
+}
+
+Status Engine::reserve_at_last(uint64_t bytes) {
+  if (needs_adoption()) return reserve(bytes);  // says why not
+  return impl_->containers->reserve_at_last(bytes);
 }
 
 void Engine::unreserve(uint64_t bytes) { impl_->containers->unreserve(bytes); }
@@ -658,6 +665,7 @@ bool Engine::knows_owners() const {
 Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows) {
   impl_->background->stop();
   impl_->relief->stop();
+  impl_->containers->release_last_resort();
   drain();
   Status s = impl_->adopt(owned_by_rows);
   if (s.ok() && !knows_owners()) {

@@ -84,6 +84,8 @@ struct EngineOptions {
   // soon: whoever reads a range passes them until then. 0: not for that.
   uint64_t compact_on_deletion_window = 32768;
   uint64_t compact_on_deletion_trigger = 16384;
+  // Of containers, kept free for reserve_at_last(); at most a quarter of the log's size.
+  uint64_t last_resort_bytes = 0;
   uint64_t prepare_bytes_per_second = 200 << 20;
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
@@ -261,6 +263,9 @@ class Engine {
   // promise of its caller; what is left is returned by unreserve().
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
+  // The same for what has to be written even if nothing is available, and at once. ENOSPC: what is
+  // kept for that (last_resort_bytes) is used up, until something is freed.
+  Status reserve_at_last(uint64_t bytes);
 
   // Takes slots for `iov` (whole blocks of aligned memory), starts to write it, and adds that to
   // `txn`. Returns the extents in order, and in `checksums` the crc32c of each block. `keep_alive`

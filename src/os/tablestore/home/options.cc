@@ -61,6 +61,7 @@ EngineOptions StoreOptions::engine_options() const
   options.table_options = conf.get_val<std::string>("tablestore_table_options");
   options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
   options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
+  options.last_resort_bytes = 64 << 20;
   options.delete_range_threshold = conf.get_val<uint64_t>("rocksdb_delete_range_threshold");
   options.compact_on_deletion_window =
       conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_sliding_window");

@@ -48,15 +48,30 @@ ceph::timespan SpaceGate::delay(uint64_t bytes)
   return next_write_at - now;
 }
 
+bool SpaceGate::rows_fit(const Claim& claim, std::string* why)
+{
+  if (claim.row_bytes <= row_bytes_free || claim.removes || claim.removes_rows)
+    return true;
+  const uint64_t left = engine.space().available_bytes;
+  if (left >= claim.data_bytes + claim.row_bytes)
+    return true;
+  *why = "no space for " + std::to_string(claim.row_bytes) + " bytes of rows: " +
+      std::to_string(left) + " are available";
+  return false;
+}
+
 Status SpaceGate::reserve(const Claim& claim)
 {
-  if (claim.row_bytes > row_bytes_free && !claim.removes && !claim.removes_rows) {
-    const uint64_t left = engine.space().available_bytes;
-    if (left < claim.data_bytes + claim.row_bytes)
-      return Status(ENOSPC, "no space for " + std::to_string(claim.row_bytes) +
-                                " bytes of rows: " + std::to_string(left) + " are available");
-  }
+  if (std::string why; !rows_fit(claim, &why))
+    return Status(ENOSPC, why);
   return claim.data_bytes > 0 ? engine.reserve(claim.data_bytes) : Status();
+}
+
+Status SpaceGate::reserve_at_last(const Claim& claim)
+{
+  if (std::string why; !rows_fit(claim, &why))
+    return Status(ENOSPC, why);
+  return engine.reserve_at_last(claim.data_bytes);
 }
 
 Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
@@ -64,6 +79,10 @@ Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
   *waited = ceph::timespan::zero();
   if (!waits)
     return reserve(claim);
+  if (claim.is_of_osd) {
+    if (reserve(claim).ok() || reserve_at_last(claim).ok())
+      return {};
+  }
   const auto start = ceph::mono_clock::now();
   const uint64_t bytes = claim.data_bytes + (claim.removes ? 0 : claim.row_bytes);
   if (const auto d = bytes > 0 ? delay(bytes) : ceph::timespan::zero();
@@ -83,6 +102,8 @@ Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
     status = reserve(claim);
     *waited = ceph::mono_clock::now() - start;
   }
+  if (status.code() == ENOSPC && reserve_at_last(claim).ok())
+    status = {};
   if (status.ok()) {
     // Until the next look at the engine: a fast writer must not run into the end of a full store
     // before anybody could see it coming.

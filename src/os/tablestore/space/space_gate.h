@@ -25,11 +25,14 @@ class SpaceGate {
     uint64_t row_bytes;
     bool removes;
     bool removes_rows;     ///< is not refused for its rows, which may be those that it erases
+    bool is_of_osd;        ///< it changes objects of the OSD's own, without which it cannot go on
   };
   /// Lets a transaction in: Engine::reserve() has promised the space of its data, after waiting
   /// where space is short. ENOSPC only when nothing that is in flight gives space back within
   /// `patience`, also for many rows (`row_bytes_free` are never refused: the table's reserve is for
-  /// them); it waits for as long as it takes where containers cannot grow for another reason.
+  /// them); it waits for as long as it takes where containers cannot grow for another reason. By
+  /// then what the engine keeps for the last is used up, too: who is on the way when something else
+  /// fills the file system gets of that, and the OSD's own objects do at once.
   /// `*waited`: how long it slowed the caller down.
   Status admit(const Claim& claim, ceph::timespan* waited);
 
@@ -41,6 +44,8 @@ class SpaceGate {
 
  private:
   Status reserve(const Claim& claim);
+  Status reserve_at_last(const Claim& claim);
+  bool rows_fit(const Claim& claim, std::string* why);
   /// How long a writer of `bytes` has to wait.
   ceph::timespan delay(uint64_t bytes);
   /// As of at most a moment ago: asking the file system for each transaction is too much.

@@ -81,7 +81,7 @@ void TxnQueue::queue(Collection& c, std::vector<Transaction>& tls, ThreadPool::T
   int r = limits.read_only ? -EROFS : 0;
   wait_for_throttle(*txc, handle);
   if (r == 0)
-    r = wait_for_space(*txc, scan, handle);
+    r = wait_for_space(*txc, scan, c.cid.is_meta(), handle);
   // Whoever is called below before the commit might wait for it.
   bool commits_here = on_applied_sync.empty();
   if (r == 0)
@@ -141,12 +141,14 @@ void TxnQueue::wait_for_throttle(const TxnContext& txc, ThreadPool::TPHandle* ha
   parts.logger.tinc(l_tablestore_txc_throttle_lat, ceph::mono_clock::now() - started_at);
 }
 
-int TxnQueue::wait_for_space(TxnContext& txc, const TxnScan& scan, ThreadPool::TPHandle* handle)
+int TxnQueue::wait_for_space(TxnContext& txc, const TxnScan& scan, bool is_of_osd,
+                             ThreadPool::TPHandle* handle)
 {
   ceph::timespan waited;
   const Status s = [&] {
     TimeoutSuspended suspended(handle);
-    return gate.admit({scan.reservation, scan.row_bytes, scan.removes, scan.removes_rows}, &waited);
+    return gate.admit({scan.reservation, scan.row_bytes, scan.removes, scan.removes_rows, is_of_osd},
+                      &waited);
   }();
   if (waited > ceph::timespan::zero()) {
     parts.logger.inc(l_tablestore_space_waits);

@@ -55,7 +55,8 @@ class TxnQueue {
   using LocksOfTxn = boost::container::static_vector<CollectionLocks, 2>;
 
   void wait_for_throttle(const TxnContext& txc, ThreadPool::TPHandle* handle);
-  int wait_for_space(TxnContext& txc, const TxnScan& scan, ThreadPool::TPHandle* handle);
+  int wait_for_space(TxnContext& txc, const TxnScan& scan, bool is_of_osd,
+                     ThreadPool::TPHandle* handle);
   /// 0, or an error, and nothing is changed. `commits_here`: whether the caller can call
   /// Engine::commit_here(), and then, whether he has to.
   int build_and_submit(Collection& c, const std::shared_ptr<TxnContext>& txc,

@@ -221,6 +221,32 @@ TEST_F(SpaceTest, AStoreOnAFileSystemThatOthersFilledOpensAndDeletes) {
   EXPECT_TRUE(engine->checkpoint().ok());
 }
 
+TEST_F(SpaceTest, WhatHasToBeWrittenIsWrittenAlsoOnAFileSystemThatOthersFilled) {
+  options.log_bytes = 16 * mib;
+  options.segment_bytes = 4 * mib;
+  options.last_resort_bytes = 3 * mib;
+  format_small();
+  fill_with_objects();
+  EXPECT_EQ(engine->space().available_bytes / mib, 0u);
+  uint64_t others = small->available_bytes();
+  small->set_other_bytes(others);
+  ASSERT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
+  for (int life = 0; life < 3; ++life) {
+    ASSERT_EQ(engine->reserve(mib).code(), ENOSPC);
+    ASSERT_TRUE(engine->reserve_at_last(mib).ok()) << life;
+    auto txn = std::make_shared<AwaitedTxn>();
+    auto data = make_data(256, life);
+    const iovec iov{data->data(), data->size()};
+    std::vector<uint32_t> checksums;
+    engine->write(*txn, {&iov, 1}, data, &checksums);
+    ASSERT_TRUE(committed(txn)) << life << ": " << last_error;
+    engine.reset();
+    small->set_other_bytes(others += small->available_bytes());
+    ASSERT_NO_FATAL_FAILURE(open_small());
+  }
+  EXPECT_EQ(engine->reserve_at_last(mib).code(), ENOSPC);
+}
+
 // The ballast was used before; what little there is would not do for the rows to replay, which are
 // more than the table keeps in memory.
 TEST_F(SpaceTest, AStoreOpensAlsoWithoutABallast) {

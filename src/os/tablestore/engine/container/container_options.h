@@ -20,6 +20,7 @@ struct ContainerOptions {
   // What is given back only to the rest of the store: while containers have no more than this in
   // sum, none is removed or punched unless that lacks space.
   uint64_t provision_bytes = 0;
+  uint64_t last_resort_bytes = 0;        // kept free for reserve_at_last()
   unsigned open_threads = 1;             // that open files at the start
 };
 

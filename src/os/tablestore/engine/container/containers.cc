@@ -24,7 +24,8 @@ Containers::Containers(Disk& disk, ContainerOptions options, Counters& counters)
     : disk_(disk),
       policy_(options),
       space_(disk, policy_, counters),
-      allocator_(space_.allocator()) {}
+      allocator_(space_.allocator()),
+      last_resort_(allocator_, options.last_resort_bytes / block_bytes) {}
 
 Status Containers::provision(Disk& disk, uint64_t container_bytes, uint64_t bytes,
                              const std::function<void(uint64_t)>& progress) {
@@ -52,10 +53,12 @@ Status Containers::read(const Run& run, std::span<std::byte> out) {
 
 uint64_t Containers::free_bytes() {
   auto state = space_.state();
-  if (!state.ok()) return allocator_.usage().free_blocks * block_bytes;
+  const uint64_t kept_bytes = last_resort_.held_blocks() * block_bytes;
+  if (!state.ok()) return allocator_.usage().free_blocks * block_bytes - kept_bytes;
   // A file system that says that it has room, and gives none: a quota, or descriptors.
   if (space_.memory().file_refused()) state->growable_bytes = 0;
-  return policy_.free_bytes(*state);
+  const uint64_t bytes = policy_.free_bytes(*state);
+  return bytes - std::min(bytes, kept_bytes);
 }
 
 Status Containers::no_space(uint64_t blocks, const SpaceState& state) const {
@@ -89,6 +92,20 @@ Status Containers::reserve(uint64_t bytes) {
 
 void Containers::unreserve(uint64_t bytes) {
   allocator_.unreserve(round_up_to_block(bytes) / block_bytes);
+}
+
+Status Containers::reserve_at_last(uint64_t bytes) {
+  const uint64_t blocks = round_up_to_block(bytes) / block_bytes;
+  if (last_resort_.take(blocks)) return {};
+  const auto state = space_.state();
+  return state.ok() ? no_space(blocks, *state) : state.status();
+}
+
+void Containers::refill_last_resort() {
+  last_resort_.refill();
+  const uint64_t lacking = last_resort_.lacking_blocks();
+  if (lacking == 0 || space_.is_short()) return;
+  if (reserve(lacking * block_bytes).ok()) last_resort_.add(lacking);
 }
 
 Status Containers::grow_for(uint64_t blocks) {

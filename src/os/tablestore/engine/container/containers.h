@@ -10,6 +10,7 @@
 
 #include "os/tablestore/engine/container/container_space.h"
 #include "os/tablestore/engine/container/growth_policy.h"
+#include "os/tablestore/engine/container/last_resort.h"
 
 namespace tablestore {
 
@@ -62,6 +63,13 @@ class Containers {
   // nothing is taken. ENOSPC: there is not so much; another: there is, but growing fails for now.
   Status reserve(uint64_t bytes);
   void unreserve(uint64_t bytes);
+  // Of what is free, also where the rest of the store is short of space, and then of what is kept
+  // for this. Nothing grows. ENOSPC: there is not so much.
+  Status reserve_at_last(uint64_t bytes);
+  // Keeps as much as is wanted, or as there is. Containers grow for it, unless space is short.
+  void refill_last_resort();
+  // For adopt_owned(), which wants all blocks in nobody's hands.
+  void release_last_resort() { last_resort_.release(); }
   // Takes from the caller's reservation; makes a container of the fitting class where one can be
   // made, else splits.
   std::vector<Extent> allocate(uint64_t bytes);
@@ -100,7 +108,8 @@ class Containers {
   // What has failed may succeed: somebody has made space.
   void forget_refusals() { space_.memory().note_space_given_back(); }
 
-  // Free for new data now or by making containers: what statfs shows, before reservations.
+  // Free for new data now or by making containers: what statfs shows, before reservations, and
+  // without what is kept for the last.
   uint64_t free_bytes();
   // Taken from the file system by container files.
   uint64_t file_bytes() const { return GrowthPolicy::file_bytes(allocator_.usage()); }
@@ -135,6 +144,7 @@ class Containers {
   const GrowthPolicy policy_;
   ContainerSpace space_;
   Allocator& allocator_;  // of space_
+  LastResort last_resort_;
   std::mutex background_mutex_;
   std::mutex growth_mutex_;
   Status deferred_error_;  // guarded by growth_mutex_: that allocate() met first

@@ -63,6 +63,7 @@ bool Relief::step() {
     parts_.containers.forget_refusals();
   }
   if (idle_steps_ % look_steps == 0) parts_.look_at_erasures();
+  parts_.containers.refill_last_resort();
   if (parts_.compaction_lacked_space() && make_room()) return true;
   if (state->short_bytes == 0) {
     tell(*state, false);
