@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import rados
 
+from cephcluster.daemons import Daemon
 from cephcluster.wait import wait_until
 
 from .bed import Bed, Kind, check, check_equal, test
+from .decay import health_codes
 from .fullness import (BACK_SECONDS, STATE_SECONDS, Foreigner, check_absent, check_data,
                        foreigner, open_regardless, remove, result_of, used_ratio, wait_for_health,
                        wait_until_not_full, write_objects)
@@ -51,9 +53,9 @@ def an_osd_lives_on_a_file_system_that_somebody_else_fills(bed: Bed) -> str:
         io = bed.cluster.client.open_pool(pool)
         names = write_objects(bed, io, "object", 240)
         squeeze(bed, other)
-        wait_for_health(bed, "TABLESTORE_TABLE_SHORT_OF_SPACE")
         waiting = io.aio_write_full("waiting", b"data")
         removed, kept = names[:80], names[160:]
+        check(not waiting.is_complete(), "a write went through without space")
         remove(bed, regardless, removed)
         other.take_all()
         check_equal(osd.pid(), alive, "process of the OSD")
@@ -63,7 +65,6 @@ def an_osd_lives_on_a_file_system_that_somebody_else_fills(bed: Bed) -> str:
         bed.restart_osd()
         check_absent(io, names[:160])
         check_data(io, kept)
-        check(not waiting.is_complete(), "a write went through without space")
         other.leave()
         check_equal(result_of(bed, waiting), 0, "result of the write that had to wait")
         wait_until_not_full(bed)
@@ -77,11 +78,12 @@ def squeeze(bed: Bed, other: Foreigner) -> None:
     def nothing_is_left() -> bool:
         bed.cluster.check_daemons()
         other.take_all()
-        return used_ratio(bed.osd) == 1
+        return "TABLESTORE_TABLE_SHORT_OF_SPACE" in health_codes(bed)
 
     wait_until("all to be taken", nothing_is_left, STATE_SECONDS,
                explain=lambda: [f"used {used_ratio(bed.osd):.3f}"])
     wait_for_health(bed, "OSD_FULL", "TABLESTORE_NO_SPACE")
+    other.take_all()
 
 
 @test(kind=SMALL, stores=("tablestore",))
@@ -107,6 +109,12 @@ def an_osd_starts_and_drains_on_a_file_system_that_it_filled_itself(bed: Bed) ->
         return leave(bed, regardless, names, None)
 
 
+def wait_for_map(bed: Bed, osd: Daemon) -> None:
+    epoch = bed.cluster.client.mon("osd dump")["epoch"]
+    wait_until("the OSD to have the latest map",
+               lambda: int(osd.ask("status")["newest_map"]) >= epoch, STATE_SECONDS)
+
+
 def leave(bed: Bed, io: rados.Ioctx, names: list[str], other: Foreigner | None) -> str:
     """All that an operator may do with an OSD that is full: deletes, which last; a placement group
     that the tool carries to another OSD; the rest goes there by itself."""
@@ -120,6 +128,7 @@ def leave(bed: Bed, io: rados.Ioctx, names: list[str], other: Foreigner | None) 
     full.kill()
     if other:
         other.take_all()
+    wait_for_map(bed, target)    # or it refuses the import
     target.stop()
     export = fresh(bed, "pg.export")
     tool(bed, full, "--op", "fsck")
@@ -137,8 +146,8 @@ def leave(bed: Bed, io: rados.Ioctx, names: list[str], other: Foreigner | None) 
     check_data(io, kept)
     check_absent(io, removed)
     wait_until("the full OSD to hold no placement group",
-               lambda: full.ask("perf dump")["osd"]["numpg"] == 0, DRAIN_SECONDS,
-               explain=lambda: [str(full.ask("perf dump")["osd"])])
+               lambda: full.ask("status")["num_pgs"] == 0, DRAIN_SECONDS,
+               explain=lambda: [str(full.ask("status"))])
     wait_until_not_full(bed)
     if not other:
         wait_until("the space to be back", lambda: used_ratio(full) < 0.4, BACK_SECONDS,

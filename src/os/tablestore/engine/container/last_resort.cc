@@ -6,12 +6,9 @@ namespace tablestore {
 
 void LastResort::refill() {
   std::lock_guard lock(mutex_);
-  // Others take and give meanwhile: less, where it is not there.
-  for (uint64_t some = blocks_ - held_; some > 0; some /= 2) {
-    if (!allocator_.reserve(some)) continue;
-    held_ += some;
-    return;
-  }
+  const AllocatorUsage usage = allocator_.usage();
+  const uint64_t some = std::min(blocks_ - held_, usage.free_blocks - usage.reserved_blocks);
+  if (some > 0 && allocator_.reserve(some)) held_ += some;  // else others were faster
 }
 
 void LastResort::add(uint64_t blocks) {
