@@ -94,7 +94,7 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
         rows, before = Rows(bed, regardless), used_ratio(osd)
         rows.add_until(lambda: rows.mib() >= 200)
         grown = used_ratio(osd) - before
-        check(grown > 0.15, f"{rows.mib()} MiB of omap show as {grown:.1%} of 1 GiB")
+        check(grown > 0.08, f"{rows.mib()} MiB of omap show as {grown:.1%} of 1 GiB")
         rows.add_until(lambda: "OSD_FULL" in health_codes(bed))
         told = rows.mib()
         waiting = add_omap(io, Rows.OBJECTS[0], 0)
