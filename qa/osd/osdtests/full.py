@@ -120,21 +120,6 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
     return f"full after {told} MiB, {rows.mib()} MiB in all"
 
 
-@test(kind=Kind(name="larger", osd_options=(("tablestore_capacity", str(6 << 30)),)),
-      stores=("tablestore",))
-def omap_passes_each_ratio_on_a_larger_osd(bed: Bed) -> str:
-    osd = bed.osd
-    told = []
-    with bed.pool(groups=8) as pool:
-        regardless = open_regardless(bed, pool)
-        rows = Rows(bed, regardless)
-        for state in ("NEARFULL", "BACKFILLFULL", "FULL"):
-            rows.add_until(lambda: f"OSD_{state}" in health_codes(bed))
-            told.append(f"{state} after {rows.mib()} MiB, {used_ratio(osd):.3f}")
-        regardless.close()
-    return ", ".join(told)
-
-
 class Rows:
     """Omap of some objects, added in parts, one object after the other."""
 
