@@ -100,10 +100,13 @@ def make_man_page(tree: Path, name: str) -> bool:
     source = CHECKOUT / f"doc/man/8/{name}.rst"
     if not source.exists():
         return False
+    # " NAME -- what it is", as the titles of Ceph's own pages.
+    title = re.search(rf"^ *{name} +--? +(.+)$", source.read_text(encoding="utf-8"), re.M)
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
+        page = (name, name, title[1] if title else "", "", 8)
         write(work / "conf.py", f"project = 'TableStore'\nversion = release = '{release()}'\n"
-              f"man_pages = [('{name}', '{name}', '', '', 8)]\nroot_doc = '{name}'\n")
+              f"man_pages = [{page!r}]\nroot_doc = '{name}'\n")
         shutil.copy(source, work)
         subprocess.run(["sphinx-build", "-q", "-b", "man", str(work), str(tree / "man")],
                        check=True)

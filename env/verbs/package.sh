@@ -38,7 +38,7 @@ run_package() {
   make_packages "$PACKAGES"
   [ -z "$out" ] || { mkdir -p "$out" && cp "$PACKAGES"/*.deb "$out"; }
   [ -z "$repository" ] || make_repository "$PACKAGES" "$repository" "$key"
-  [ -z "$image" ] || make_image "$image"
+  [ -z "$image" ] || make_image "$PACKAGES" "$image"
   say "packages: ${out:-$PACKAGES}${repository:+, repository: $repository}${image:+, image: $image}"
 }
 
@@ -103,21 +103,30 @@ make_repository() { # PACKAGES REPOSITORY KEY
 
 # The packages on fresh hosts. --quick is a part of `./run test`; --older DIR has packages of an
 # older commit, which are upgraded with data; without, the same programs get a lower version.
+# --image makes an image and tests that alone: it takes minutes, and Debian's servers.
 suite_package() {
-  local arguments=() quick='' older='' only='' new=$STATE/package-test/new again=$STATE/package-test/again
+  local arguments=() quick='' older='' image='' new=$STATE/package-test/new again=$STATE/package-test/again
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) quick=1; arguments+=(--quick) ;;
-      --only) only=${2-}; arguments+=(--only "$only"); shift ;;
+      --image) image=$STATE/package-test/image.tar ;;
+      --only) arguments+=(--only "${2-}"); shift ;;
       --older)
         older=$(cd "${2-}" && pwd) || die "--older needs a directory with packages"
         EXTRA_BINDS+=("$older=/older"); arguments+=(--older /older); shift ;;
-      *) usage_error "test package takes --quick, --older DIR and --only NAME" ;;
+      *) usage_error "test package takes --quick, --image, --older DIR and --only NAME" ;;
     esac
     shift
   done
   rm -rf "$STATE/package-test"
   make_packages "$new"
+  if [ "$image" ]; then
+    make_image "$new" "$image"
+    suite_of_clusters package-image packaging/tests/image_test.py /state/package-test/image.tar \
+      "$(release_of_checkout)"
+    rm -rf "$STATE/package-test"
+    return
+  fi
   if [ -z "$quick" ]; then
     make_packages "$again"
     make_test_repository "$new"
@@ -142,12 +151,12 @@ make_test_repository() { # PACKAGES
 
 # An image of a root file system that has nothing but what its packages depend on: that these say
 # all that they need is seen here.
-make_image() { # FILE
+make_image() { # PACKAGES FILE
   local work=$STATE/image log=$LOGS/package-image.log commit epoch snapshot packages
   find_commit
   rm -rf --one-file-system "$work"
   mkdir -p "$work/debs"
-  cp $(ls "$PACKAGES"/*.deb | grep -v -e -dbgsym_) "$work/debs"
+  cp $(ls "$1"/*.deb | grep -v -e -dbgsym_) "$work/debs"
   packages=$(paste -sd, "$CHECKOUT/packaging/image-packages")
   say "[package] an image, about 3 minutes (log: $log)"
   (
@@ -164,6 +173,6 @@ make_image() { # FILE
       --release "$(release_of_checkout)" --ceph-release "$CEPH_SERIES" --epoch "$epoch" \
       --commit "$commit"
   ) </dev/null >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "the image cannot be made (full log: $log)"; }
-  cp "$work/oci.tar" "$1" || die "cannot write $1"
+  cp "$work/oci.tar" "$2" || die "cannot write $2"
   rm -rf --one-file-system "$work"
 }

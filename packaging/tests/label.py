@@ -32,9 +32,9 @@ def set_unknown_feature(path: Path, bit: int, opened_by: tuple[int, int]) -> Non
 
 
 def crc32c(data: bytes) -> int:
-    crc = 0
+    crc = 0xffffffff
     for byte in data:
         crc ^= byte
         for _ in range(8):
             crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc
+    return crc ^ 0xffffffff

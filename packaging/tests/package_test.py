@@ -189,7 +189,7 @@ def an_older_program_refuses_in_one_line(host: FreshHost, directory: str) -> Non
     """A store of release 9.3 with a feature that nobody has today."""
     set_unknown_feature(host.path(f"{directory}/label"), bit=40, opened_by=(9, 3))
     done = host.try_run("ceph-objectstore-tool", "--data-path", directory, "--op", "list",
-                        "--no-mon-config")
+                        "--no-mon-config", "--err-to-stderr")
     expect(done.returncode != 0, "opened a store with an unknown feature")
     said = [line for line in done.stdout.splitlines() if "incompat" in line]
     expect(len(said) == 1 and "incompat bits 0x10000000000" in said[0]
