@@ -75,7 +75,7 @@ class FreshHost:
         return done.stdout
 
     def install(self, debs: Sequence[Path]) -> None:
-        """By apt, which wants to know where the dependencies come from; all are there already."""
+        """By dpkg: what they depend on is there already."""
         inside = []
         for deb in debs:
             shutil.copy(deb, self.path("/tmp"))
