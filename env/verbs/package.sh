@@ -163,6 +163,7 @@ make_image() { # PACKAGES FILE
     check_tools
     SOURCE_DATE_EPOCH=$epoch mmdebstrap --variant=minbase --include="$packages" \
       --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "4"' \
+      --skip=cleanup/run \
       --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
       --customize-hook="copy-in $work/debs /tmp" \
       --customize-hook='chroot "$1" sh -c "apt-get -y --no-install-recommends install /tmp/debs/*.deb"' \
