@@ -43,9 +43,9 @@ def ceph_version() -> str:
 
 def package_version(snapshot: str) -> str:
     """Of TableStore, and behind it of the Ceph that it was built with: the same TableStore for
-    another Ceph is another package. `snapshot` is empty for a release, else `~git...` or
-    `+git...`: before it, or after."""
-    return f"{release()}{snapshot}+ceph{re.sub('[^0-9.]+', '.', ceph_version())}-1"
+    another Ceph is another package. `snapshot` is empty for a release, else `~...` or `+...`:
+    before it, or after."""
+    return f"{release()}{snapshot}+{re.sub('[^0-9.]+', '.', ceph_version())}-1"
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:

@@ -56,7 +56,8 @@ release_of_checkout() {
 }
 
 # Sets `commit`, `epoch` (seconds) and `snapshot`: what the version of a build that is no release
-# ends with, so that apt sorts builds by their commits' times, and a release between them.
+# ends with, so that apt sorts builds by their commits' times, and a release between them. Short:
+# a file name has at most 80 characters. An x: with changes that are not committed.
 find_commit() {
   local git=(git -c safe.directory="$CHECKOUT" -C "$CHECKOUT") release
   commit='' snapshot=''
@@ -65,9 +66,10 @@ find_commit() {
   release=$(release_of_checkout)
   commit=$(checkout_state)
   [ "$("${git[@]}" tag --points-at HEAD --list "v$release")" != "v$release" ] || return 0
-  snapshot="~git"
-  ! "${git[@]}" merge-base --is-ancestor "v$release" HEAD 2>/dev/null || snapshot="+git"
-  snapshot+=$(date -u -d "@$epoch" +%Y%m%d%H%M%S).${commit//-/.}
+  snapshot="~"
+  ! "${git[@]}" merge-base --is-ancestor "v$release" HEAD 2>/dev/null || snapshot="+"
+  snapshot+=$(date -u -d "@$epoch" +%Y%m%d%H%M%S).${commit:0:6}
+  case $commit in *-dirty) snapshot+=x ;; esac
 }
 
 make_packages() { # DIRECTORY below $STATE
