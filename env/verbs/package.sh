@@ -35,6 +35,7 @@ run_package() {
   done
   [ -z "$repository" ] || [ -n "$key" ] ||
     usage_error "--repo needs --key: apt takes no repository that is not signed"
+  [ -z "$key" ] || check_key "$key"
   make_packages "$PACKAGES"
   [ -z "$out" ] || { mkdir -p "$out" && cp "$PACKAGES"/*.deb "$out"; }
   [ -z "$repository" ] || make_repository "$PACKAGES" "$repository" "$key"
@@ -85,11 +86,15 @@ make_packages() { # DIRECTORY below $STATE
   grep -E '^[a-z-]+_.*\.deb \(' "$log" | sed 's/^/  /' >&2
 }
 
+check_key() { # KEY
+  command -v gpg >/dev/null || die "install gnupg on this machine: it signs the repository"
+  gpg --list-secret-keys "$1" >/dev/null 2>&1 ||
+    die "gpg has no secret key '$1': gpg --list-secret-keys says which there are"
+}
+
 # Signed here and not inside, where your gpg's agent cannot be reached.
 make_repository() { # PACKAGES REPOSITORY KEY
   local root commit epoch snapshot
-  command -v gpg >/dev/null || die "install gnupg on this machine: it signs the repository"
-  gpg --list-secret-keys "$3" >/dev/null 2>&1 || die "gpg has no secret key '$3': gpg --list-secret-keys"
   mkdir -p "$2" || die "cannot make the directory $2"
   root=$(cd "$2" && pwd)
   find_commit
