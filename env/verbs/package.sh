@@ -99,7 +99,8 @@ make_repository() { # PACKAGES REPOSITORY KEY
   root=$(cd "$2" && pwd)
   find_commit
   EXTRA_BINDS+=("$root=$root")
-  in_env python3 -B /tablestore/packaging/repository.py "$root" "/state/${1#"$STATE"/}" --epoch "$epoch"
+  in_env python3 -B /tablestore/packaging/repository.py "$root" "/state/${1#"$STATE"/}" \
+    --epoch "$epoch"
   (
     cd "$root/dists/forky"
     gpg --yes --quiet --local-user "$3" --armor --detach-sign --output Release.gpg Release
@@ -112,7 +113,8 @@ make_repository() { # PACKAGES REPOSITORY KEY
 # older commit, which are upgraded with data; without, the same programs get a lower version.
 # --image makes an image and tests that alone: it takes minutes, and Debian's servers.
 suite_package() {
-  local arguments=() quick='' older='' image='' new=$STATE/package-test/new again=$STATE/package-test/again
+  local arguments=() quick='' older='' image=''
+  local new=$STATE/package-test/new again=$STATE/package-test/again
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) quick=1; arguments+=(--quick) ;;
@@ -171,16 +173,19 @@ make_image() { # PACKAGES FILE
     SOURCE_DATE_EPOCH=$epoch mmdebstrap --variant=minbase --include="$packages" \
       --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "4"' \
       --skip=cleanup/run \
-      --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+      --dpkgopt='path-exclude=/usr/share/doc/*' \
+      --dpkgopt='path-include=/usr/share/doc/*/copyright' \
       --customize-hook="copy-in $work/debs /tmp" \
-      --customize-hook='chroot "$1" sh -c "apt-get -y --no-install-recommends install /tmp/debs/*.deb"' \
+      --customize-hook='chroot "$1" sh -c \
+        "apt-get -y --no-install-recommends install /tmp/debs/*.deb"' \
       --customize-hook='rm -r "$1/tmp/debs"' \
       --customize-hook='chroot "$1" install -d -o ceph -g ceph -m 770 /var/run/ceph' \
       "$SUITE" "$work/root.tar"
     in_env python3 -B /tablestore/packaging/image.py /state/image/root.tar /state/image/oci.tar \
       --release "$(release_of_checkout)" --ceph-release "$CEPH_SERIES" --epoch "$epoch" \
       --commit "$commit"
-  ) </dev/null >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "the image cannot be made (full log: $log)"; }
+  ) </dev/null >"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; die "the image cannot be made (full log: $log)"; }
   cp "$work/oci.tar" "$2" || die "cannot write $2"
   rm -rf --one-file-system "$work"
 }
