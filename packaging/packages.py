@@ -22,8 +22,9 @@ PLUGIN = CHECKOUT / "src/ceph-volume/plugin/tablestore"
 PLUGIN_MODULE = "ceph_volume_tablestore"
 BUILT = Path("/ceph/build/bin")
 PROGRAMS = ("ceph-osd", "ceph-objectstore-tool")
-# Packed as soon as they are built and written.
-MORE_PROGRAMS = ("ceph-tablestore-tool",)
+# Packed where they are built. A name that Debian has too gets no link in /usr/bin.
+MORE_PROGRAMS = ("ceph-tablestore-tool", "ceph-kvstore-tool")
+DEBIANS = ("ceph-kvstore-tool",)
 MAN_PAGES = ("ceph-tablestore-tool",)
 MAINTAINER = "TableStore developers <packages@tablestore.invalid>"
 OSD_PACKAGE = "ceph-osd-tablestore"
@@ -43,9 +44,9 @@ def ceph_version() -> str:
 
 def package_version(snapshot: str) -> str:
     """Of TableStore, and behind it of the Ceph that it was built with: the same TableStore for
-    another Ceph is another package. `snapshot` is empty for a release, else `~git...` or
-    `+git...`: before it, or after."""
-    return f"{release()}{snapshot}+ceph{re.sub('[^0-9.]+', '.', ceph_version())}-1"
+    another Ceph is another package. `snapshot` is empty for a release, else `~...` or `+...`:
+    before it, or after."""
+    return f"{release()}{snapshot}+{re.sub('[^0-9.]+', '.', ceph_version())}-1"
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:
@@ -85,7 +86,8 @@ def stage_programs(tree: Path, built: Path) -> None:
     found = [*PROGRAMS, *(name for name in MORE_PROGRAMS if (built / name).exists())]
     install = ["programs/* usr/lib/ceph-tablestore/"]
     links = [f"usr/lib/ceph-tablestore/dispatch usr/bin/{name}" for name in PROGRAMS]
-    links += [f"usr/lib/ceph-tablestore/{name} usr/bin/{name}" for name in found[len(PROGRAMS):]]
+    links += [f"usr/lib/ceph-tablestore/{name} usr/bin/{name}"
+              for name in found[len(PROGRAMS):] if name not in DEBIANS]
     for name in found:
         (tree / "programs").mkdir(exist_ok=True)
         shutil.copy(built / name, tree / "programs")

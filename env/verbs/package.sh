@@ -35,6 +35,7 @@ run_package() {
   done
   [ -z "$repository" ] || [ -n "$key" ] ||
     usage_error "--repo needs --key: apt takes no repository that is not signed"
+  [ -z "$key" ] || check_key "$key"
   make_packages "$PACKAGES"
   [ -z "$out" ] || { mkdir -p "$out" && cp "$PACKAGES"/*.deb "$out"; }
   [ -z "$repository" ] || make_repository "$PACKAGES" "$repository" "$key"
@@ -56,7 +57,8 @@ release_of_checkout() {
 }
 
 # Sets `commit`, `epoch` (seconds) and `snapshot`: what the version of a build that is no release
-# ends with, so that apt sorts builds by their commits' times, and a release between them.
+# ends with, so that apt sorts builds by their commits' times, and a release between them. Short:
+# a file name has at most 80 characters. An x: with changes that are not committed.
 find_commit() {
   local git=(git -c safe.directory="$CHECKOUT" -C "$CHECKOUT") release
   commit='' snapshot=''
@@ -65,9 +67,10 @@ find_commit() {
   release=$(release_of_checkout)
   commit=$(checkout_state)
   [ "$("${git[@]}" tag --points-at HEAD --list "v$release")" != "v$release" ] || return 0
-  snapshot="~git"
-  ! "${git[@]}" merge-base --is-ancestor "v$release" HEAD 2>/dev/null || snapshot="+git"
-  snapshot+=$(date -u -d "@$epoch" +%Y%m%d%H%M%S).${commit//-/.}
+  snapshot="~"
+  ! "${git[@]}" merge-base --is-ancestor "v$release" HEAD 2>/dev/null || snapshot="+"
+  snapshot+=$(date -u -d "@$epoch" +%Y%m%d%H%M%S).${commit:0:6}
+  case $commit in *-dirty) snapshot+=x ;; esac
 }
 
 make_packages() { # DIRECTORY below $STATE
@@ -83,16 +86,21 @@ make_packages() { # DIRECTORY below $STATE
   grep -E '^[a-z-]+_.*\.deb \(' "$log" | sed 's/^/  /' >&2
 }
 
+check_key() { # KEY
+  command -v gpg >/dev/null || die "install gnupg on this machine: it signs the repository"
+  gpg --list-secret-keys "$1" >/dev/null 2>&1 ||
+    die "gpg has no secret key '$1': gpg --list-secret-keys says which there are"
+}
+
 # Signed here and not inside, where your gpg's agent cannot be reached.
 make_repository() { # PACKAGES REPOSITORY KEY
   local root commit epoch snapshot
-  command -v gpg >/dev/null || die "install gnupg on this machine: it signs the repository"
-  gpg --list-secret-keys "$3" >/dev/null 2>&1 || die "gpg has no secret key '$3': gpg --list-secret-keys"
   mkdir -p "$2" || die "cannot make the directory $2"
   root=$(cd "$2" && pwd)
   find_commit
   EXTRA_BINDS+=("$root=$root")
-  in_env python3 -B /tablestore/packaging/repository.py "$root" "/state/${1#"$STATE"/}" --epoch "$epoch"
+  in_env python3 -B /tablestore/packaging/repository.py "$root" "/state/${1#"$STATE"/}" \
+    --epoch "$epoch"
   (
     cd "$root/dists/forky"
     gpg --yes --quiet --local-user "$3" --armor --detach-sign --output Release.gpg Release
@@ -105,7 +113,8 @@ make_repository() { # PACKAGES REPOSITORY KEY
 # older commit, which are upgraded with data; without, the same programs get a lower version.
 # --image makes an image and tests that alone: it takes minutes, and Debian's servers.
 suite_package() {
-  local arguments=() quick='' older='' image='' new=$STATE/package-test/new again=$STATE/package-test/again
+  local arguments=() quick='' older='' image=''
+  local new=$STATE/package-test/new again=$STATE/package-test/again
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) quick=1; arguments+=(--quick) ;;
@@ -163,16 +172,20 @@ make_image() { # PACKAGES FILE
     check_tools
     SOURCE_DATE_EPOCH=$epoch mmdebstrap --variant=minbase --include="$packages" \
       --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "4"' \
-      --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+      --skip=cleanup/run \
+      --dpkgopt='path-exclude=/usr/share/doc/*' \
+      --dpkgopt='path-include=/usr/share/doc/*/copyright' \
       --customize-hook="copy-in $work/debs /tmp" \
-      --customize-hook='chroot "$1" sh -c "apt-get -y --no-install-recommends install /tmp/debs/*.deb"' \
+      --customize-hook='chroot "$1" sh -c \
+        "apt-get -y --no-install-recommends install /tmp/debs/*.deb"' \
       --customize-hook='rm -r "$1/tmp/debs"' \
       --customize-hook='chroot "$1" install -d -o ceph -g ceph -m 770 /var/run/ceph' \
       "$SUITE" "$work/root.tar"
     in_env python3 -B /tablestore/packaging/image.py /state/image/root.tar /state/image/oci.tar \
       --release "$(release_of_checkout)" --ceph-release "$CEPH_SERIES" --epoch "$epoch" \
       --commit "$commit"
-  ) </dev/null >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "the image cannot be made (full log: $log)"; }
+  ) </dev/null >"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; die "the image cannot be made (full log: $log)"; }
   cp "$work/oci.tar" "$2" || die "cannot write $2"
   rm -rf --one-file-system "$work"
 }

@@ -70,11 +70,12 @@ class FreshHost:
     def run(self, *words: str, timeout: float = 300, **environment: str) -> str:
         done = self.try_run(*words, timeout=timeout, **environment)
         if done.returncode != 0:
-            raise Failed(f"'{' '.join(words)}' ended with {done.returncode}:\n{done.stdout[-3000:]}")
+            said = done.stdout[-3000:]
+            raise Failed(f"'{' '.join(words)}' ended with {done.returncode}:\n{said}")
         return done.stdout
 
     def install(self, debs: Sequence[Path]) -> None:
-        """By apt, which wants to know where the dependencies come from; all are there already."""
+        """By dpkg: what they depend on is there already."""
         inside = []
         for deb in debs:
             shutil.copy(deb, self.path("/tmp"))

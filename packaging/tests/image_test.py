@@ -43,7 +43,7 @@ class Image:
 
     def run(self, *words: str) -> str:
         done = subprocess.run(
-            ["unshare", "--mount", "sh", "-ec",
+            ["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec",
              'mount --rbind /dev "$0/dev"; mount -t proc proc "$0/proc"; exec chroot "$0" "$@"',
              str(self.root), *words],
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

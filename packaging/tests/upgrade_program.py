@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """On a fresh host: upgrade_program.py OLD_DEBS NEW_DEBS RELEASE
 
-A cluster of one TableStore and one BlueStore OSD on the packages of OLD_DEBS, with data. The upgrade
-must leave the processes alone; afterwards the OSDs are restarted, and everything is read.
+A cluster of one TableStore and one BlueStore OSD on the packages of OLD_DEBS, with data. The
+upgrade must leave the processes alone; afterwards the OSDs are restarted, and everything is read.
 """
 import os
 import subprocess
