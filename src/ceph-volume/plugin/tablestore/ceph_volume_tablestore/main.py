@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ceph_volume import decorators, terminal
 
@@ -12,6 +15,7 @@ from .prepare import Wanted, prepare
 from .shell import Refusal
 from .undo import Interrupted
 
+LOCK = "/run/ceph-volume-tablestore.lock"
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
@@ -20,6 +24,14 @@ def size(text: str) -> int:
     if not match:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size, such as 100G")
     return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """At boot several start at once, and each looks at all disks."""
+    with open(LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class TableStore:
@@ -36,7 +48,8 @@ class TableStore:
     def main(self) -> None:
         args = parser().parse_args(self._argv)
         try:
-            args.run(args)
+            with one_at_a_time():
+                args.run(args)
         except (Refusal, Interrupted) as refusal:
             terminal.error(str(refusal))
             raise SystemExit(1) from None
