@@ -21,6 +21,7 @@ make_machine_base() {
       # None that would change the kernel, which is everybody's, or asks for what is not here.
       systemctl mask systemd-sysctl.service systemd-modules-load.service binfmt-support.service \
         nvmf-autoconnect.service xfs_healer_start.service netavark-dhcp-proxy.service
+      systemctl mask netavark-dhcp-proxy.socket systemd-logind-varlink.socket e2scrub_reap.service
       systemctl mask systemd-udevd.service systemd-networkd.service systemd-resolved.service \
         systemd-logind.service systemd-timesyncd.service chrony.service lvm2-monitor.service \
         apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
@@ -110,7 +111,7 @@ machine_wait() { # NAME
   while [ "$SECONDS" -lt "$until" ]; do
     sleep 0.5
     machine_pid "$1" >/dev/null || continue
-    (machine_exec "$1" systemctl is-active -q multi-user.target) 2>/dev/null && return
+    (machine_exec "$1" systemctl is-active -q basic.target) 2>/dev/null && return
   done
   tail -n 5 "$LOGS/machine-$1.log" >&2
   die "machine '$1' did not come up within 90 s (log: $LOGS/machine-$1.log)"

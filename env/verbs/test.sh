@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | deploy | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | deploy | ceph-volume | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -17,6 +17,7 @@ run_tests() {
     fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
+    ceph-volume) suite_ceph_volume "$@" ;;
     deploy) suite_deploy "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
@@ -27,6 +28,7 @@ run_tests() {
       suite_store
       in_background sanitizers-store suite_store_sanitizers
       suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
+      suite_ceph_volume; suite_deploy --quick
       collect_background ;;
   esac
   say ""

@@ -27,7 +27,8 @@ def ceph(*words: object, stdin: str | None = None) -> str:
 
 def check_id(osd_id: int) -> None:
     """A number may be asked for if nobody has it, or if it is of a destroyed OSD."""
-    for node in json.loads(ceph("osd", "tree", "-f", "json"))["nodes"]:
+    tree = json.loads(ceph("osd", "tree", "-f", "json"))
+    for node in tree["nodes"] + tree["stray"]:
         if node["id"] == osd_id and node.get("status") != "destroyed":
             raise Refusal(f"osd.{osd_id} exists: 'ceph osd destroy {osd_id}' gives its number free,"
                           " and its data up")

@@ -30,8 +30,8 @@ def make(device: Path, osd_fsid: str, secrets: dict[str, str], undo: Undo) -> Pa
         device, stdin=secrets["dmcrypt_key"])
     token = {"type": TOKEN, "keyslots": [], "lockbox_secret": secrets["cephx_lockbox_secret"]}
     run("cryptsetup", "token", "import", "--json-file", "-", device, stdin=json.dumps(token))
-    undo.add(f"close {mapping(device)}", lambda: close(device))
-    return open_with(device, secrets["dmcrypt_key"])
+    return undo.step(lambda: open_with(device, secrets["dmcrypt_key"]), "close {}",
+                     lambda _: close(device))
 
 
 def open_with(device: Path, key: str) -> Path:

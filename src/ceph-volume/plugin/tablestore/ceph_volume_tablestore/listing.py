@@ -31,8 +31,8 @@ def look(device: Device) -> Osd | None:
     if device.is_encrypted():
         return None
     with undone_unless_finished() as undo:
-        point = mount(device.path, staging(device.uuid()))
-        undo.add(f"unmount {device.path}", lambda: unmount(device.path))
+        point = undo.step(lambda: mount(device.path, staging(device.uuid())),
+                          f"unmount {device.path}", lambda _: unmount(device.path))
         osd = Osd.load(point)
         unmount(device.path)
     return osd

@@ -28,9 +28,10 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: Path) -> Mount:
-    """The last one that covers it."""
+    """The last one that covers it. After a chroot the root may be no mount."""
     path = path.resolve()
-    over = [mount for mount in mounts() if path.is_relative_to(mount.point)]
+    over = [Mount("", Path("/"), "an unknown file system", False)]
+    over += [mount for mount in mounts() if path.is_relative_to(mount.point)]
     return max(enumerate(over), key=lambda pair: (len(pair[1].point.parts), pair[0]))[1]
 
 

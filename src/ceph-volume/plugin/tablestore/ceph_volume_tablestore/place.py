@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -86,8 +87,7 @@ class Directory:
         if link.is_dir():
             link.rmdir()
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(self.path)
-        undo.add(f"remove {link}", link.unlink)
+        undo.step(lambda: link.symlink_to(self.path), f"remove {link}", lambda _: link.unlink())
 
 
 class Device:
@@ -152,8 +152,8 @@ class Device:
             run("mkfs.xfs", "-f", "-q", "-L", LABEL, *uuid, inner)
         else:
             marker.osd_fsid = self.uuid()
-        self.root = mount(inner, staging(marker.osd_fsid))
-        undo.add(f"unmount {self.path}", lambda: unmount(inner))
+        self.root = undo.step(lambda: mount(inner, staging(marker.osd_fsid)),
+                              f"unmount {self.path}", lambda _: unmount(inner))
         found = Marker.load(self.root)
         if found is None and strangers(self.root):
             raise Refusal(f"{self.path} has files that are not an OSD's")
@@ -230,7 +230,8 @@ def mount(device: Path, point: Path) -> Path:
         return there[0]
     point.mkdir(parents=True, exist_ok=True)
     run("mount", "-t", "xfs", "-o", "noatime", device, point)
-    system.set_context(str(point))
+    if shutil.which("selinuxenabled"):
+        system.set_context(str(point))
     return point
 
 

@@ -86,9 +86,9 @@ def make(place: Directory | Device, wanted: Wanted, undo: Undo) -> Osd:
         secrets["crush_device_class"] = wanted.device_class
     marker = place.begin(Marker(str(uuid.uuid4()), secrets["cephx_secret"]), secrets, undo)
     secrets["cephx_secret"] = marker.secret
-    osd_id = cluster.new_osd(marker.osd_fsid, secrets,
-                             wanted.osd_id if marker.osd_id is None else marker.osd_id)
-    undo.add(f"take osd.{osd_id} out of the cluster", lambda: cluster.purge_new(osd_id))
+    number = wanted.osd_id if marker.osd_id is None else marker.osd_id
+    osd_id = undo.step(lambda: cluster.new_osd(marker.osd_fsid, secrets, number),
+                       "take osd.{} out of the cluster", cluster.purge_new)
     marker.osd_id = osd_id
     marker.save(place.root)
     place.attach(osd_id, undo)
