@@ -1,24 +1,36 @@
 # ./run test deploy: from nothing to OSDs on a fresh host with systemd, a power cut, a boot, and back
 # to nothing. What it prints is what an operator types and sees; --quick is what CI runs.
 
-DEPLOY=deploy-test            # the machine
+DEPLOY=                       # the machine
 DEPLOY_ROOM=/tablestore/qa/deploy
 
 suite_deploy() {
-  local log=$LOGS/test-deploy.log counts objects=4000 quick=
+  local log=$LOGS/test-deploy.log objects=10000 quick=
   [ "${1-}" != --quick ] || { objects=500; quick=1; shift; }
   [ $# = 0 ] || usage_error "test deploy takes --quick: $*"
   need setup_machine
   need setup_ceph
   say "[deploy] (log: $log)"
+  in_a_machine deploy-test deploy_steps "$objects" "$quick" 2>&1 | tee "$log" || true
+  count_steps deploy "$log"
+}
+
+# in_a_machine NAME STEPS ARGS...: a fresh one, which ends with the steps. One shell, so that ^C
+# ends the machine too.
+in_a_machine() {
+  local steps=$2
+  DEPLOY=$1
+  shift 2
   machine_remove "$DEPLOY"
-  # One shell, so that ^C ends the machine too.
   (trap 'machine_remove "$DEPLOY"' EXIT
     trap 'exit 130' INT TERM
-    deploy_steps "$objects" "$quick") 2>&1 | tee "$log" || true
-  counts=$(grep -cE '^ok ' "$log" || true)
-  add_counts deploy "$(grep -q '^deploy: complete$' "$log" && echo 0 || echo 1)" \
-    "$counts" "$(grep -cE '^FAIL ' "$log" || true)" 0
+    "$steps" "$@")
+}
+
+count_steps() { # NAME LOG
+  local status=1
+  ! grep -q '^deploy: complete$' "$2" || status=0
+  add_counts "$1" "$status" "$(grep -cE '^ok ' "$2")" "$(grep -cE '^FAIL ' "$2")" 0
 }
 
 # The plugin of ceph-volume by itself: a real monitor, real directories and loop devices.
@@ -67,7 +79,7 @@ step_is() {
 }
 
 deploy_steps() { # OBJECTS QUICK
-  step_is a_fresh_host_starts machine_start "$DEPLOY" 6G 6G 6G
+  step_is a_fresh_host_starts machine_start "$DEPLOY" 6G 6G 6G 6G
   step_is packages_install quietly "bash $DEPLOY_ROOM/install.sh"
   step_is a_monitor_and_a_manager_start start_monitor
   step_is a_bluestore_osd_is_made make_bluestore
@@ -82,6 +94,10 @@ deploy_steps() { # OBJECTS QUICK
   if [ -z "$2" ]; then
     step_is a_zapped_osd_is_made_again_with_its_number zap_and_make_again
     step_is every_object_is_as_written_after_backfill compare "$1"
+    step_is a_bluestore_osd_becomes_one_of_tablestore from_bluestore
+    step_is every_object_is_as_written_on_tablestore_alone compare "$1"
+    step_is and_one_of_bluestore_again to_bluestore
+    step_is every_object_is_as_written_after_all compare "$1"
   fi
   step_is all_osds_are_taken_away take_away
   step_is packages_leave_the_host_as_it_was quietly "bash $DEPLOY_ROOM/uninstall.sh"
@@ -102,12 +118,16 @@ start_bluestore() {
   on_host ceph-volume raw activate --device /dev/vdb >/dev/null && on_host systemctl start ceph-osd@0
 }
 
-# Its file system is mounted by a unit: in a container systemd leaves /etc/fstab alone.
+# In a container systemd leaves /etc/fstab alone.
+mount_by_unit() { # DEVICE POINT
+  local unit
+  unit=$(tr / - <<<"${2#/}").mount
+  quietly "printf '[Mount]\nWhat=%s\nWhere=%s\n[Install]\nWantedBy=local-fs.target\n' $1 $2 \
+    >/etc/systemd/system/$unit" && on_host systemctl enable --now "$unit"
+}
+
 make_in_directory() {
-  on_host mkfs.ext4 -q /dev/vdd && on_host mkdir /srv/data &&
-    quietly 'printf "[Mount]\nWhat=/dev/vdd\nWhere=/srv/data\n[Install]\nWantedBy=local-fs.target\n" \
-      >/etc/systemd/system/srv-data.mount' &&
-    on_host systemctl enable --now srv-data.mount && on_host mkdir /srv/data/osd &&
+  on_host mkfs.ext4 -q /dev/vdd && mount_by_unit /dev/vdd /srv/data && on_host mkdir /srv/data/osd &&
     on_host ceph-volume tablestore create --data /srv/data/osd --capacity 5G \
       --crush-device-class ssd
 }
@@ -178,6 +198,24 @@ zap_and_make_again() {
     on_host ceph-volume tablestore create --data /srv/data/osd --capacity 5G --osd-id 2 &&
     osds_are_up 3 && wait_for 60 'groups on osd.2' \
       "ceph osd df -f json | jq -e '[.nodes[] | select(.pgs == 0)] == []'" && wait_clean
+}
+
+from_bluestore() {
+  on_host systemctl stop ceph-osd@0 && on_host mkfs.xfs -q /dev/vde &&
+    mount_by_unit /dev/vde /srv/second && on_host mkdir /srv/second/osd &&
+    on_host bash "$DEPLOY_ROOM/dup.sh" 0 /srv/second/osd && osds_are_up 3 >/dev/null && wait_clean &&
+    quietly 'ceph osd metadata 0 | grep -q tablestore' && scrub_finds_nothing
+}
+
+to_bluestore() {
+  on_host ceph-volume tablestore deactivate 0 >/dev/null && on_host wipefs --quiet --all /dev/vdb &&
+    on_host bash "$DEPLOY_ROOM/dup_back.sh" 0 /dev/vdb && osds_are_up 3 >/dev/null && wait_clean &&
+    quietly 'ceph osd metadata 0 | grep -q bluestore' && scrub_finds_nothing
+}
+
+# All replicas are read and compared.
+scrub_finds_nothing() {
+  quietly "python3 $DEPLOY_ROOM/scrub.py"
 }
 
 take_away() {

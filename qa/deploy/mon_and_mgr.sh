@@ -15,6 +15,8 @@ osd pool default size = 3
 osd pool default min size = 2
 osd crush chooseleaf type = 0
 mon allow pool delete = true
+osd pool default pg autoscale mode = off
+osd max scrubs = 8
 END
 key() { ceph-authtool --create-keyring "$1" --gen-key -n "$2" "${@:3}" >/dev/null; }
 key "$keys/mon" mon. --cap mon 'allow *'
