@@ -9,7 +9,7 @@ suite_deploy() {
   [ "${1-}" != --quick ] || { objects=500; quick=1; shift; }
   [ $# = 0 ] || usage_error "test deploy takes --quick: $*"
   need setup_machine
-  need setup_ceph
+  make_packages "$PACKAGES"
   say "[deploy] (log: $log)"
   in_a_machine deploy-test deploy_steps "$objects" "$quick" 2>&1 | tee "$log" || true
   count_steps deploy "$log"
@@ -80,7 +80,7 @@ step_is() {
 
 deploy_steps() { # OBJECTS QUICK
   step_is a_fresh_host_starts machine_start "$DEPLOY" 6G 6G 6G 6G
-  step_is packages_install quietly "bash $DEPLOY_ROOM/install.sh"
+  step_is packages_install install_packages
   step_is a_monitor_and_a_manager_start start_monitor
   step_is a_bluestore_osd_is_made make_bluestore
   step_is one_line_makes_an_osd_on_a_device on_host ceph-volume tablestore create --data /dev/vdc
@@ -100,8 +100,24 @@ deploy_steps() { # OBJECTS QUICK
     step_is every_object_is_as_written_after_all compare "$1"
   fi
   step_is all_osds_are_taken_away take_away
-  step_is packages_leave_the_host_as_it_was quietly "bash $DEPLOY_ROOM/uninstall.sh"
+  step_is packages_leave_the_host_as_it_was purge_packages
   printf 'deploy: complete\n'
+}
+
+# Those of `make_packages`, without debug symbols.
+install_packages() {
+  local packages=$MACHINES/$DEPLOY/srv/packages
+  mkdir -p "$packages"
+  cp $(ls "$PACKAGES"/*.deb | grep -v -e -dbgsym_) "$packages"
+  on_host 'apt-get install -y -qq --no-install-recommends /srv/packages/*.deb' &&
+    on_host ceph-osd --version
+}
+
+# What was packaged must then be as it was.
+purge_packages() {
+  on_host apt-get purge -y -qq ceph-osd-tablestore ceph-volume-tablestore &&
+    quietly '[ ! -e /usr/lib/ceph-tablestore ] && [ -z "$(dpkg-divert --list "*tablestore*")" ] &&
+      ! dpkg -V ceph-osd ceph-base ceph-volume | grep -v "^missing\|^........ c "'
 }
 
 start_monitor() {

@@ -5,7 +5,7 @@ suite_cephadm() {
   local log=$LOGS/test-cephadm.log
   [ $# = 0 ] || usage_error "test cephadm takes no arguments: $*"
   need setup_base_image
-  need setup_ceph
+  make_packages "$PACKAGES"
   say "[cephadm] (log: $log)"
   in_a_machine cephadm-test cephadm_steps 2>&1 | tee "$log" || true
   count_steps cephadm "$log"
@@ -31,8 +31,8 @@ cephadm_steps() {
 
 make_images() {
   cp "$MACHINES/image.tar" "$MACHINES/$DEPLOY/srv/image.tar"
-  quietly "bash $DEPLOY_ROOM/install.sh && bash $DEPLOY_ROOM/image.sh one &&
-    bash $DEPLOY_ROOM/image.sh two && rm /srv/image.tar && bash $DEPLOY_ROOM/uninstall.sh" &&
+  install_packages && quietly "bash $DEPLOY_ROOM/image.sh one &&
+    bash $DEPLOY_ROOM/image.sh two && rm /srv/image.tar" && purge_packages &&
     quietly 'printf "[global]\nosd pool default size = 1\nmon allow pool size one = true\n" >/run/one &&
       ceph config assimilate-conf -i /run/one && ceph config set mgr mgr/devicehealth/enable_monitoring false'
 }

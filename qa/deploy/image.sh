@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # In a machine: image.sh NAME: a container image of Ceph's packages (/srv/image.tar) with our
-# programs and the plugin in the places where install.sh has put them on this host.
+# programs and the plugin in the places where the packages have put them on this host.
 set -euo pipefail
 podman image exists localhost/ceph-base || podman import -q /srv/image.tar localhost/ceph-base
 container=$(podman create localhost/ceph-base true)

@@ -57,7 +57,8 @@ FRIENDS: dict[tuple[str, str], str] = {
 
 # Folders that need no README: Ceph's own places, and generated inputs.
 README_ROOTS = (STORE, "src/test/tablestore", "src/test/objectstore/tablestore",
-                "src/tools/tablestore", "env", "qa", "packaging", "bench", "patches", "doc")
+                "src/tools/tablestore", "src/ceph-volume/plugin/tablestore", "env", "qa",
+                "packaging", "bench", "patches", "doc")
 NO_README = ("qa/objectstore", "qa/suites", "qa/suites/*", "src/test/tablestore/fuzz/corpus*",
              "bench/results", "patches/*", "doc/*", "packaging/debian", "*/__pycache__")
 

@@ -55,7 +55,8 @@ def all_osds() -> list[Found]:
 def devices() -> list[Device]:
     """All block devices with our label; nothing that is remembered of a disk that is gone."""
     _, lines, _ = attempt("blkid", "-c", "/dev/null", "-t", f"LABEL={LABEL}", "-o", "device")
-    inside = [Device(Path(line)) for line in lines if not line.startswith("/dev/mapper/tablestore-")]
+    inside = [Device(Path(line)) for line in lines
+              if not line.startswith("/dev/mapper/tablestore-")]
     return [device for device in inside if device.uuid()]
 
 
