@@ -96,8 +96,6 @@ deploy_steps() { # OBJECTS QUICK
     step_is every_object_is_as_written_after_backfill compare "$1"
     step_is a_bluestore_osd_becomes_one_of_tablestore from_bluestore
     step_is every_object_is_as_written_on_tablestore_alone compare "$1"
-    step_is and_one_of_bluestore_again to_bluestore
-    step_is every_object_is_as_written_after_all compare "$1"
   fi
   step_is all_osds_are_taken_away take_away
   step_is packages_leave_the_host_as_it_was quietly "bash $DEPLOY_ROOM/uninstall.sh"
@@ -205,12 +203,6 @@ from_bluestore() {
     mount_by_unit /dev/vde /srv/second && on_host mkdir /srv/second/osd &&
     on_host bash "$DEPLOY_ROOM/dup.sh" 0 /srv/second/osd && osds_are_up 3 >/dev/null && wait_clean &&
     quietly 'ceph osd metadata 0 | grep -q tablestore' && scrub_finds_nothing
-}
-
-to_bluestore() {
-  on_host ceph-volume tablestore deactivate 0 >/dev/null && on_host wipefs --quiet --all /dev/vdb &&
-    on_host bash "$DEPLOY_ROOM/dup_back.sh" 0 /dev/vdb && osds_are_up 3 >/dev/null && wait_clean &&
-    quietly 'ceph osd metadata 0 | grep -q bluestore' && scrub_finds_nothing
 }
 
 # All replicas are read and compared.
