@@ -214,9 +214,11 @@ take_away() {
   quietly 'for pool in data churned; do
       ceph osd pool rm $pool $pool --yes-i-really-really-mean-it || exit 1
     done' &&
-    on_host ceph-volume tablestore deactivate 1 >/dev/null && on_host ceph-volume tablestore deactivate 2 >/dev/null &&
-    on_host ceph-volume tablestore zap /dev/vdc && on_host ceph-volume tablestore zap --destroy /srv/data/osd &&
-    on_host 'ceph osd purge 1 --yes-i-really-mean-it && ceph osd purge 2 --yes-i-really-mean-it' &&
+    on_host 'for osd in $(ceph-volume tablestore list --format json | jq -r "keys[]"); do
+      ceph-volume tablestore deactivate $osd && ceph osd purge $osd --yes-i-really-mean-it || exit 1
+    done' >/dev/null && on_host ceph-volume tablestore zap /dev/vdc &&
+    on_host ceph-volume tablestore zap --destroy /srv/data/osd &&
+    quietly '[ ! -e /srv/second ] || ceph-volume tablestore zap /srv/second/osd' &&
     on_host ceph-volume tablestore list &&
     quietly '[ -z "$(blkid -p -s TYPE -o value /dev/vdc)" ] && [ ! -e /srv/data/osd ] &&
       [ -z "$(ls /run/systemd/system | grep ceph-osd@)" ] &&
