@@ -56,12 +56,15 @@ pytest_counts() { # LOG
   done
 }
 
-# What is typed on the host, and what it says.
+# What is typed on the host, and what it says. A command that hangs leaves its programs to be looked at.
+STEP_SECONDS=300
 on_host() {
   printf '# %s\n' "$*"
-  (machine_exec "$DEPLOY" bash -c "$*") 2>&1 </dev/null
+  quietly "$@"
 }
-quietly() { (machine_exec "$DEPLOY" bash -c "$*") 2>&1 </dev/null; }
+quietly() {
+  (machine_exec "$DEPLOY" timeout --foreground "$STEP_SECONDS" bash -c "$*") 2>&1 </dev/null
+}
 
 # step_is NAME COMMAND...: one test. After a failure the others make no sense.
 step_is() {
@@ -72,6 +75,9 @@ step_is() {
     printf 'ok   %s (%s)\n' "$name" "$(elapsed $((SECONDS - began)))"
   else
     printf 'FAIL %s\n' "$name"
+    quietly 'for pid in $(pgrep -f -- "ceph-osd .*--mkfs"); do
+      timeout 60 gdb -p $pid -batch -ex "thread apply all bt"
+    done'
     quietly 'systemctl --failed --no-legend --no-pager;
       journalctl -b --no-pager -p warning | grep -v KillMode= | tail -n 30'
     exit 1
