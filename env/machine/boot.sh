@@ -43,6 +43,14 @@ for disk; do
   letter=$(tr a-y b-z <<<"$letter")
 done
 
+# podman would ask for more than we have to give.
+mkdir -p "$root/etc/containers/containers.conf.d"
+processes=$(ulimit -Hu)
+[ "$processes" != unlimited ] || processes=1048576
+printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=%s:%s"]\n' \
+  "$(ulimit -Hn)" "$(ulimit -Hn)" "$processes" "$processes" \
+  >"$root/etc/containers/containers.conf.d/limits.conf"
+
 hostname "$name"
 printf '%s\n' "$name" >"$root/etc/hostname"
 printf '127.0.0.1 localhost %s\n' "$name" >"$root/etc/hosts"

@@ -38,25 +38,6 @@ setup_machine() {
     "$(declare -f make_machine_base)" "$(hash_files "$CHECKOUT/env/machine")")" "what a host has more, about 1 minute" make_machine_base
 }
 
-# The image's part that changes with Debian only; what is ours comes on top of it in a machine.
-IMAGE_PACKAGES="ceph-osd ceph-mon ceph-mgr ceph-common ceph-volume xfsprogs cryptsetup-bin
-  python3-yaml python3-packaging"
-make_base_image() {
-  check_tools
-  mmdebstrap --variant=apt --include="$(echo $IMAGE_PACKAGES | tr ' ' ,)" \
-    --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "4"' \
-    --aptopt='APT::Install-Recommends "false"' \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    "$SUITE" "$MACHINES/image.new.tar"
-  mv "$MACHINES/image.new.tar" "$MACHINES/image.tar"
-}
-
-setup_base_image() {
-  setup_machine
-  step image "$(hash_of "$(stamp packages)" "$IMAGE_PACKAGES")" \
-    "what a container image has of Debian, about 1 minute" make_base_image
-}
-
 run_machine() {
   local action=${1-} name=host disks=()
   [ $# = 0 ] || shift

@@ -116,8 +116,6 @@ def parser() -> argparse.ArgumentParser:
                             help="the number of a destroyed OSD, or a free one")
         making.add_argument("--crush-device-class", metavar="CLASS")
         making.add_argument("--dmcrypt", action="store_true", help="encrypt the device")
-        making.add_argument("--cephadm", action="store_true", help="leave no keyring: 'cephadm"
-                            " deploy' brings it, and takes another one for a changed one")
         making.add_argument("--no-systemd", action="store_true",
                             help="leave the start to somebody else")
 

@@ -28,12 +28,11 @@ class Wanted:
     osd_id: int | None = None
     device_class: str | None = None
     dmcrypt: bool = False
-    cephadm: bool = False
 
     @staticmethod
     def of(args: argparse.Namespace) -> "Wanted":
         return Wanted(args.data, args.capacity, args.provision or 0, args.osd_id,
-                      args.crush_device_class, args.dmcrypt, args.cephadm)
+                      args.crush_device_class, args.dmcrypt)
 
 
 def prepare(wanted: Wanted) -> Osd:
@@ -96,8 +95,6 @@ def make(place: Directory | Device, wanted: Wanted, undo: Undo) -> Osd:
     settings = Settings(wanted.capacity or 0, wanted.provision)
     make_store(osd_id, marker, settings)
     settings.save(data_path(osd_id))
-    if wanted.cephadm:
-        (data_path(osd_id) / "keyring").unlink()
     (data_path(osd_id) / MARKER).unlink()
     give_to_ceph(data_path(osd_id).resolve())
     osd = Osd.load(data_path(osd_id))

@@ -62,7 +62,7 @@ def test_capacity_that_is_no_size(directory: Path) -> None:
 
 
 def test_directory_that_the_unit_hides(cluster: Cluster) -> None:
-    path = Path("/home") / "osd"
+    path = Path("/var/tmp/osd")
     path.mkdir(parents=True, exist_ok=True)
     try:
         plugin(*create(path, "--capacity", CAPACITY)).refused("hides from the OSD")
