@@ -113,13 +113,14 @@ install_packages() {
   local packages=$MACHINES/$DEPLOY/srv/packages
   mkdir -p "$packages"
   cp $(ls "$PACKAGES"/*.deb | grep -v -e -dbgsym_) "$packages"
-  on_host 'apt-get install -y -qq --no-install-recommends /srv/packages/*.deb' &&
-    on_host ceph-osd --version
+  on_host 'DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    /srv/packages/*.deb' | grep -v '^(Reading database' && on_host ceph-osd --version
 }
 
 # What was packaged must then be as it was.
 purge_packages() {
-  on_host apt-get purge -y -qq ceph-osd-tablestore ceph-volume-tablestore &&
+  on_host apt-get purge -y -qq ceph-osd-tablestore ceph-volume-tablestore |
+    grep -v '^(Reading database' &&
     quietly '[ ! -e /usr/lib/ceph-tablestore ] && [ -z "$(dpkg-divert --list "*tablestore*")" ] &&
       ! dpkg -V ceph-osd ceph-base ceph-volume | grep -v "^missing\|^........ c "'
 }
