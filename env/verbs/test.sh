@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -17,6 +17,7 @@ run_tests() {
     fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
+    metrics) suite_metrics "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit

@@ -14,6 +14,7 @@
 
 #include <any>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "os/tablestore/engine/container/block_bitmap.h"
+#include "os/tablestore/engine/container/free_space.h"
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/io/disk.h"
@@ -173,6 +175,7 @@ class Txn {
   std::vector<Extent> frees_;
   uint64_t data_bytes_ = 0;
   uint64_t lsn_ = 0;
+  std::chrono::steady_clock::time_point queued_at_;
   std::atomic<uint32_t> writes_in_flight_{0};
 };
 
@@ -237,6 +240,18 @@ struct EngineMemory {
   uint64_t sum() const {
     return table_cache_bytes + memtable_bytes + bitmap_bytes + in_flight_bytes;
   }
+};
+
+// How full and how busy its parts are: cheap, for once a second.
+struct EngineGauges {
+  uint64_t log_used_bytes = 0;              // what a restart would read
+  uint64_t log_capacity_bytes = 0;
+  bool log_is_pressed = false;              // more than half of it is used: a checkpoint is wanted
+  uint64_t table_bytes = 0;                 // its files
+  uint64_t table_pending_compaction_bytes = 0;
+  uint64_t table_flushed_bytes = 0;         // written since the start, as the next
+  uint64_t table_compacted_bytes = 0;
+  uint64_t unprepared_free_bytes = 0;       // in containers: free, and never written
 };
 
 // Thread-safe unless said. One Engine per directory: open() refuses a directory that is open.
@@ -354,10 +369,21 @@ class Engine {
   EngineMemory memory() const;
   uint64_t estimate_row_bytes(Family family, std::string_view begin, std::string_view end);
   const Counters& counters() const;
+  EngineGauges gauges();
   // Names and values of everything worth a look: counters, slots per class, the table's own
   // statistics.
   std::vector<std::pair<std::string, uint64_t>> statistics();
   std::string store_uuid() const;
+
+  // --- for operators and tools. These look at the bitmaps of all containers, one at a time.
+  FreeSpace free_space() const;
+  // By container and block. What was given back to the file system is free, too.
+  void visit_free_runs(
+      const std::function<void(unsigned slot_class, const Run& run)>& visitor) const;
+  std::vector<ContainerInfo> containers() const;
+  // Gives back to the file system what background work would, without waiting until containers have
+  // been quiet for long. How many bytes. An error: what the file system said.
+  Result<uint64_t> punch();
 
   // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
   // nobody submits.
