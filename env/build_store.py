@@ -99,7 +99,8 @@ def main() -> int:
     lines = commands()
     ours = flags_of(lines, r"-c /ceph/src/os/tablestore/TableStore\.cc$")
     tests = flags_of(lines, r"-c /ceph/src/test/objectstore/tablestore/\S+\.cc$")
-    more = [*sanitizers, "-O1", "-g1", "-fno-omit-frame-pointer"]
+    # Fortified calls pass by the sanitizers' own versions of the functions.
+    more = [*sanitizers, "-U_FORTIFY_SOURCE", "-O1", "-g1", "-fno-omit-frame-pointer"]
     program = out / "ceph_test_tablestore"
     # In Ninja's own words a dollar is two.
     link = link_command(lines, program).replace("$", "$$").replace("$$sanitizers", "$sanitizers")

@@ -1,4 +1,4 @@
-# ./run scale: the engine with ten thousand containers, which hold nothing.
+# ./run bench --scale: the engine with ten thousand containers, which hold nothing.
 
 run_scale() {
   need setup_rocksdb

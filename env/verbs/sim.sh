@@ -51,6 +51,7 @@ suite_sim() {
   sim_part misplaced-witness --seed 997002948 --faults errors,full,damage
   sim_part misplaced-across-the-start --seed 999202710 --in-turn --nearly-full \
     --faults errors,full,damage
+  sim_part witness-read-again --seed 999401140 --in-turn --nearly-full --faults errors,full,damage
   # A table that goes on after a full disk while a compaction waits.
   sim_part resumed-table --seed 993011925 --faults errors,full,damage
   run_sim_part /unit/plain/tablestore_damage files --seeds 400

@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | package | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -18,6 +18,7 @@ run_tests() {
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
     metrics) suite_metrics "$@" ;;
+    package) suite_package "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit
@@ -27,6 +28,7 @@ run_tests() {
       suite_store
       in_background sanitizers-store suite_store_sanitizers
       suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
+      suite_package --quick
       collect_background ;;
   esac
   say ""

@@ -6,6 +6,7 @@
 #include "common/errno.h"
 #include "include/scope_guard.h"
 #include "include/stringify.h"
+#include "os/tablestore/engine/format/release.h"
 #include "os/tablestore/home/osd_surroundings.h"
 #include "os/tablestore/mounted_store.h"
 
@@ -178,6 +179,7 @@ bool TableStore::test_mount_in_use() { return StoreDir::in_use(cct, path); }
 void TableStore::collect_metadata(std::map<std::string, std::string>* pm)
 {
   home.devices.collect_metadata(pm);
+  (*pm)["tablestore_release"] = TABLESTORE_RELEASE;
   (*pm)["tablestore_min_alloc_size"] = stringify(get_min_alloc_size());
   (*pm)["tablestore_inline_max"] = stringify(home.options.inline_max_bytes);
 }

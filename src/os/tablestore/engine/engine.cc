@@ -268,6 +268,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
   label.incompat = incompat_allocation_chunks;
+  label.made_by = label.opened_by = this_release;
   label.log_bytes = log_bytes;
   label.segment_bytes = options.segment_bytes;
   label.container_bytes =
@@ -330,6 +331,9 @@ Status Engine::Impl::open() {
   if (label_needs_repair) {
     options.reporter.log(Reporter::Level::warning,
                          disk.name() + ": one copy of the label is damaged; writing it anew");
+  }
+  if (label_needs_repair || label.opened_by != this_release) {
+    label.opened_by = this_release;
     if (auto s = write_label(disk, label); !s.ok()) return s;
   }
   writes = disk.make_write_queue();

@@ -91,19 +91,20 @@ Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
     *waited = ceph::mono_clock::now() - start;
   }
   Status status = reserve(claim);
-  const auto may_pass = [&] {
-    return status.code() == ENOSPC ? ceph::mono_clock::now() - start < patience
-                                   : !status.ok() && status.code() != EROFS;
-  };
-  while (may_pass()) {
+  // A store that only reads waits for nothing.
+  while (!status.ok() && status.code() != EROFS) {
+    if (ceph::mono_clock::now() - start >= patience) {
+      if (reserve_at_last(claim).ok())
+        status = {};
+      if (status.ok() || status.code() == ENOSPC)
+        break;
+    }
     // What was freed comes back when the transactions that freed it are durable.
     engine.drain();
     std::this_thread::sleep_for(retry_interval);
     status = reserve(claim);
     *waited = ceph::mono_clock::now() - start;
   }
-  if (status.code() == ENOSPC && reserve_at_last(claim).ok())
-    status = {};
   if (status.ok()) {
     // Until the next look at the engine: a fast writer must not run into the end of a full store
     // before anybody could see it coming.

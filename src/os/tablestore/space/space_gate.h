@@ -28,11 +28,11 @@ class SpaceGate {
     bool is_of_osd;        ///< it changes objects of the OSD's own, without which it cannot go on
   };
   /// Lets a transaction in: Engine::reserve() has promised the space of its data, after waiting
-  /// where space is short. ENOSPC only when nothing that is in flight gives space back within
-  /// `patience`, also for many rows (`row_bytes_free` are never refused: the table's reserve is for
-  /// them); it waits for as long as it takes where containers cannot grow for another reason. By
-  /// then what the engine keeps for the last is used up, too: who is on the way when something else
-  /// fills the file system gets of that, and the OSD's own objects do at once.
+  /// where space is short. Who has waited for as long as `patience` gets of what the engine keeps
+  /// for the last, as who is on the way when something else fills the file system, or when
+  /// containers cannot grow; the OSD's own objects do at once. Where that is used up, too, it is
+  /// ENOSPC on a full disk, also for many rows (`row_bytes_free` are never refused: the table's
+  /// reserve is for them), and who cannot grow for another reason waits for as long as it takes.
   /// `*waited`: how long it slowed the caller down.
   Status admit(const Claim& claim, ceph::timespan* waited);
 

@@ -78,10 +78,9 @@ void TxnQueue::queue(Collection& c, std::vector<Transaction>& tls, ThreadPool::T
   txc->throttled_ops = 1;
   txc->throttled_bytes = scan.bytes;
 
-  int r = limits.read_only ? -EROFS : 0;
+  int r = limits.read_only ? -EROFS : wait_for_space(*txc, scan, c.cid.is_meta(), handle);
+  // After that: who waits for space is in nobody's way.
   wait_for_throttle(*txc, handle);
-  if (r == 0)
-    r = wait_for_space(*txc, scan, c.cid.is_meta(), handle);
   // Whoever is called below before the commit might wait for it.
   bool commits_here = on_applied_sync.empty();
   if (r == 0)

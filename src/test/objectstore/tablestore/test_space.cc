@@ -1,12 +1,18 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // What statfs says, the cap on capacity, and a store that is full.
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <future>
 
 #include <sys/stat.h>
 
+#include "global/global_context.h"
+#include "os/tablestore/TableStore.h"
 #include "test/objectstore/tablestore/store_fixture.h"
+#include "test/objectstore/tablestore/wrapped_surroundings.h"
+#include "test/tablestore/engine/disk_wrapper.h"
 
 using namespace tablestore_test;
 namespace fs = std::filesystem;
@@ -370,4 +376,66 @@ TEST_F(ProvisionedCapacity, MoreRowsThanThereIsSpaceForAreRefusedWhole)
   EXPECT_EQ(-ENOSPC, error);
   EXPECT_FALSE(store->exists(ch, object("many rows")));
   EXPECT_EQ(size_t(count), list(ch).size());
+}
+
+/// On which no container can be made, as where its directory does not take files.
+class RefusingDisk : public tablestore::DiskWrapper {
+ public:
+  using DiskWrapper::DiskWrapper;
+  void refuse(bool now) { refuses = now; }
+  tablestore::Result<std::unique_ptr<tablestore::File>> open(const std::string& path,
+                                                             tablestore::OpenMode mode) override
+  {
+    if (refuses && mode == tablestore::OpenMode::create_new && path.starts_with("containers/"))
+      return tablestore::Status::from_errno(EPERM, path);
+    return DiskWrapper::open(path, mode);
+  }
+
+ private:
+  std::atomic<bool> refuses{false};
+};
+
+class StoreThatCannotGrow : public StoreStatistics {
+ protected:
+  std::unique_ptr<ObjectStore> new_store() override
+  {
+    around = std::make_shared<WrappedSurroundings<RefusingDisk>>(dir);
+    return std::make_unique<TableStore>(g_ceph_context, dir, around);
+  }
+  bool says_why()
+  {
+    osd_alert_list_t alerts;
+    store_statfs_t s;
+    store->statfs(&s, &alerts);
+    return alerts.count("TABLESTORE_GROWTH_FAILED") == 1;
+  }
+  std::shared_ptr<WrappedSurroundings<RefusingDisk>> around;
+};
+
+TEST_F(StoreThatCannotGrow, TakesWhatIsOnTheWayAndThenWaits)
+{
+  write(ch, object("before"), 0, content(1, MiB));
+  around->disk().refuse(true);
+  const uint64_t free = statfs().available;
+  const auto waits = std::async(std::launch::async, [&] {
+    write(ch, object("fills"), 0, content(2, 256 * MiB));
+  });
+  EXPECT_TRUE(eventually([&] { return says_why(); }));
+  store_statfs_t s;
+  store->statfs(&s);
+  EXPECT_LT(s.available, free);
+  EXPECT_LE(s.available, 128 * MiB) << "what containers have free";
+  EXPECT_EQ(std::future_status::timeout, waits.wait_for(std::chrono::seconds(1)));
+  auto other = make_collection(pg(2));
+  // Of what is kept for the last.
+  write(other, object("on the way"), 0, content(3, 8 * MiB));
+  wait_durable(other);
+  EXPECT_TRUE(same(content(3, 8 * MiB), read(other, object("on the way"))));
+  remove(other, object("on the way"));
+  wait_durable(other);
+  around->disk().refuse(false);
+  waits.wait();
+  EXPECT_TRUE(same(content(2, 256 * MiB), read(ch, object("fills"))));
+  EXPECT_TRUE(eventually([&] { return !says_why(); }));
+  other.reset();
 }

@@ -173,6 +173,18 @@ TEST_F(AllocatorRecoveryTest, HoldsWhatTheCheckpointAndTheLogOwn) {
   EXPECT_EQ(changed[0].owned, allocator.owned_bitmap(3)->chunk(0));
 }
 
+TEST_F(AllocatorRecoveryTest, WhereThereIsNoLongRunNobodyLooksForOne) {
+  add(1, 8);
+  BlockBitmap first(chunk), second(2048);
+  for (BlockBitmap* bitmap : {&first, &second})
+    for (uint32_t block = 0; block < bitmap->blocks(); block += 16) bitmap->set(block, 1);
+  allocator.load(1, 0, first, 0);
+  allocator.load(1, 1, second, 0);
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  EXPECT_FALSE(allocator.may_have_run(4));
+  EXPECT_TRUE(allocator.may_have_run(3));
+}
+
 TEST_F(AllocatorRecoveryTest, ALoadedCheckpointIsNotChanged) {
   add(3);
   allocator.load(3, 0, with(chunk, 0, chunk), 0);

@@ -706,6 +706,21 @@ TEST_F(ContainersTest, ANameThatFindsNoSpaceChangesNothing) {
   EXPECT_EQ(containers->file(1).path(), "containers/10/1");
 }
 
+TEST_F(ContainersTest, ARenameThatIsNotPermittedCostsNothing) {
+  for (const int error : {EPERM, EACCES, EDQUOT, EROFS}) {
+    make_disk(256 * mib);
+    make_free_large(2);
+    std::vector<int> told;
+    containers->on_growth([&](const Status& s) { told.push_back(s.code()); });
+    disk->fail(Operation::rename, "containers/10/1", error);
+    for (int i = 0; i < 9; ++i) own(take(64 << 10));
+    EXPECT_EQ(told, (std::vector<int>{error, 0}));  // a file that can be made does, too
+    EXPECT_EQ(usage().blocks * block_bytes, 12 * mib);
+    take(4 * mib);
+    EXPECT_EQ(containers->file(1).path(), "containers/10/1");
+  }
+}
+
 TEST_F(ContainersTest, AFailingRenameIsToldAndCostsThatContainer) {
   make_free_large(2);
   int told = 0;

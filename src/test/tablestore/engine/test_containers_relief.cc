@@ -110,6 +110,23 @@ TEST_F(ContainersReliefTest, AFileThatCouldNotBeMadeIsRemovedLater) {
   EXPECT_EQ(files("00").size(), 1u);
 }
 
+TEST_F(ContainersReliefTest, AContainerThatCouldNotBeRemovedIsRemovedLater) {
+  open_empty();
+  const auto extents = take(4 * mib);
+  own(extents);
+  give_up(extents);
+  disk->fail(Operation::remove, "containers/", EPERM, 2);
+  lack(0, 256 * mib);
+  uint64_t bytes = 0;
+  EXPECT_TRUE(containers->relieve_step(0, &bytes).ok());
+  EXPECT_EQ(usage().blocks, 0u);
+  EXPECT_EQ(disk->used_bytes(), 4 * mib);
+  prepare_all();
+  EXPECT_EQ(disk->used_bytes(), 4 * mib);
+  prepare_all();
+  EXPECT_EQ(disk->used_bytes(), 0u);
+}
+
 TEST_F(ContainersReliefTest, AHoleThatCannotBePunchedIsAStateThatPasses) {
   open_empty();
   const auto extents = take(12 * mib);

@@ -52,17 +52,19 @@ TEST_F(FormatExample, TheLabelIsAsDocumented) {
   label.segment_bytes = 2 << 20;
   label.container_bytes = 8 << 20;
   label.created_unix_seconds = 0x6b018f93;
+  label.made_by = release_number(0, 1);
+  label.opened_by = release_number(0, 2);
   const Status s = write_label(*disk, label);
   ASSERT_TRUE(s.ok()) << s.what();
   const std::string fields =
-      "74 62 6c 73 74 6f 72 31 01 00 00 00 68 00 00 00 01 00 00 00 00 00 00 00 "
+      "74 62 6c 73 74 6f 72 31 01 00 00 00 70 00 00 00 01 00 00 00 00 00 00 00 "
       "30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66 00 00 00 00 00 00 00 00 "
       "00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 80 00 00 00 00 00 "
       "00 00 20 00 00 00 00 00 00 00 80 00 00 00 00 00 00 10 00 00 00 00 00 00 "
-      "93 8f 01 6b 00 00 00 00";
+      "93 8f 01 6b 00 00 00 00 01 00 00 00 02 00 00 00";
   for (const uint64_t copy : {uint64_t(0), block_bytes}) {
-    EXPECT_EQ(bytes_at("label", copy, 104), fields);
-    EXPECT_EQ(bytes_at("label", copy + 4092, 4), "83 ba b6 29");
+    EXPECT_EQ(bytes_at("label", copy, 112), fields);
+    EXPECT_EQ(bytes_at("label", copy + 4092, 4), "b1 a3 30 ff");
   }
 }
 

@@ -106,6 +106,8 @@ class LabelTest : public testing::Test {
     label.segment_bytes = 32 << 20;
     label.container_bytes = 64 << 20;
     label.created_unix_seconds = 1234567890;
+    label.made_by = release_number(0, 1);
+    label.opened_by = this_release;
     return label;
   }
   static Label with_sequence(Label label, uint64_t sequence) {
@@ -228,6 +230,29 @@ TEST_F(LabelTest, UnknownIncompatibleFeatureIsNamed) {
   label.incompat = uint64_t(1) << 40;
   ASSERT_TRUE(write_label(*disk, label).ok());
   expect_refused(ENOTSUP, "incompat bits 0x10000000000");
+  expect_refused(ENOTSUP, "(" TABLESTORE_RELEASE "); use the release that wrote it, or a newer");
+}
+
+TEST_F(LabelTest, ARefusalNamesTheReleaseThatIsNeeded) {
+  Label label = sample();
+  label.incompat = uint64_t(1) << 40;
+  label.opened_by = release_number(9, 3);
+  ASSERT_TRUE(write_label(*disk, label).ok());
+  expect_refused(ENOTSUP, "use TableStore 9.3, or a newer one");
+}
+
+// As programs before 0.1 wrote it.
+TEST_F(LabelTest, ALabelWithoutReleasesIsRead) {
+  ASSERT_TRUE(write_label(*disk, sample()).ok());
+  edit([](char* copy) {
+    copy[12] = 104;
+    std::memset(copy + 104, 0, 8);
+  });
+  const Result<Label> label = read_label(*disk);
+  ASSERT_TRUE(label.ok()) << label.status().what();
+  EXPECT_EQ(label->made_by, 0u);
+  EXPECT_EQ(release_name(label->opened_by), "before 0.1");
+  EXPECT_EQ(release_name(this_release), TABLESTORE_RELEASE);
 }
 
 TEST_F(LabelTest, OtherBlockSizeIsNotSupported) {

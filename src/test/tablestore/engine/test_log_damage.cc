@@ -403,6 +403,25 @@ TEST_F(MisplacedGroupTest, OverAcknowledgedOnesItIsAWitnessOfTheirLoss) {
   EXPECT_EQ(get(Family::object, "b"), std::nullopt);
 }
 
+TEST_F(MisplacedGroupTest, ItIsAWitnessAlsoWhereItCannotBeReadForAMoment) {
+  commit_one("a", false);
+  const uint64_t second = commit_one("b", false);
+  for (int i = 0; i < 3; ++i) commit_one("c", false);
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::object, "d", std::string(2 * block_bytes, 'd'));
+  engine->submit(txn);
+  threads->step("commit");
+  crash();
+  misplace(second + 4, second, 3);
+  for (const uint64_t block : {second, second + 1})
+    for (uint64_t reads = 1; reads <= 2 * read_tries; ++reads) {
+      bad->make_bad("log/0", block, reads);
+      const Status s = open_again();
+      EXPECT_EQ(s.code(), EIO) << block << ", " << reads;
+      EXPECT_NE(s.what().find("transactions 2 to 5 were durable"), std::string::npos) << s.what();
+    }
+}
+
 // There it begins in space that is free, and ends over what the log begins with.
 TEST_F(MisplacedGroupTest, AcrossTheStartOfTheLogItIsAWitnessToo) {
   commit_one("a", false);

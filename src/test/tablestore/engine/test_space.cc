@@ -324,6 +324,17 @@ TEST_F(SpaceTest, WhatOthersTakeIsGivenByTheBallastAndMadeAgainLater) {
 
 // --- a quota, which statfs need not know of
 
+TEST_F(SpaceTest, AQuotaThatWasRaisedIsNoticedThoughNobodyWantsSpace) {
+  format_small();
+  small->set_error(EDQUOT);
+  small->set_other_bytes(small->available_bytes());
+  EXPECT_EQ(engine->reserve(64 * mib).code(), EDQUOT);
+  EXPECT_TRUE(has_trouble("GROWTH_FAILED"));
+  small->set_other_bytes(0);
+  EXPECT_TRUE(eventually([&] { return !has_trouble("GROWTH_FAILED"); }));
+  EXPECT_GT(engine->space().available_bytes, 0u);
+}
+
 TEST_F(SpaceTest, AQuotaThatIsUsedUpIsAFullFileSystemToTheTableToo) {
   format_small();
   ASSERT_TRUE(eventually([&] { return engine->space().ballast_bytes > 0; }));

@@ -13,6 +13,7 @@
 namespace tablestore::fuzz {
 namespace {
 
+// What stands for something: the releases behind it are for people.
 constexpr size_t field_bytes = 104;
 
 void write_file(Disk& disk, std::span<const std::byte> blocks) {

@@ -52,7 +52,8 @@ def headers() -> Iterator[Path]:
 
 def checked() -> Iterator[Path]:
     yield from cplusplus()
-    yield from files(ROOT / "env", ROOT / "bench", ROOT / "qa", *CODE, endings=(".py",))
+    yield from files(ROOT / "env", ROOT / "bench", ROOT / "qa", ROOT / "packaging", *CODE,
+                     endings=(".py",))
 
 
 def files_are_short() -> Iterator[Breach]:
@@ -121,6 +122,7 @@ def types_have_one_definition() -> Iterator[Breach]:
 def no_paths_of_a_machine() -> Iterator[Breach]:
     path_of_machine = re.compile(r"(?<![\w./-])/(root|work|home)/\w")
     everything = files(ROOT / "env", ROOT / "src", ROOT / "doc", ROOT / "qa", ROOT / "patches",
+                       ROOT / "packaging",
                        endings=(".py", ".sh", ".h", ".cc", ".rst", ".yaml", ".in", ".patch"))
     for path in (*everything, *ROOT.glob("*.md"), ROOT / "run", ROOT / "CMakeLists.txt"):
         if path.suffix == ".patch":

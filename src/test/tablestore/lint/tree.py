@@ -56,9 +56,9 @@ FRIENDS: dict[tuple[str, str], str] = {
 
 # Folders that need no README: Ceph's own places, and generated inputs.
 README_ROOTS = (STORE, "src/test/tablestore", "src/test/objectstore/tablestore", "env", "qa",
-                "bench", "patches", "doc")
+                "packaging", "bench", "patches", "doc")
 NO_README = ("qa/objectstore", "qa/suites", "qa/suites/*", "src/test/tablestore/fuzz/corpus*",
-             "bench/results", "patches/*", "doc/*", "*/__pycache__")
+             "bench/results", "patches/*", "doc/*", "packaging/debian", "*/__pycache__")
 
 FUZZ = ("src/test/tablestore/fuzz", "src/test/objectstore/tablestore/fuzz")
 FUZZ_INPUTS = "src/test/tablestore/fuzz/corpus"

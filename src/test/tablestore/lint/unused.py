@@ -32,14 +32,14 @@ def symbols_and_references(text: str) -> tuple[dict[tuple[str, str, str], set[st
     names there), and all names that something refers to."""
     functions: dict[tuple[str, str, str], set[str]] = {}
     references: set[str] = set()
-    member, is_table_of_frames = "", False
+    member, is_for_no_call = "", False
     for line in text.splitlines():
         words = line.split()
         if line.startswith("File: "):
             member = words[1]
         elif line.startswith("Relocation section"):
-            is_table_of_frames = ".eh_frame" in line
-        elif len(words) >= 5 and words[2].startswith("R_") and not is_table_of_frames:
+            is_for_no_call = ".eh_frame" in line or ".debug_" in line
+        elif len(words) >= 5 and words[2].startswith("R_") and not is_for_no_call:
             references.add(words[4])
         elif len(words) == 8 and words[3:5] == ["FUNC", "GLOBAL"] and words[6] != "UND":
             functions.setdefault((member, words[6], words[1]), set()).add(words[7])

@@ -107,6 +107,13 @@ MUTANTS = (
            ("log/log_reader.cc", "      header->total_bytes() > ring_.capacity_bytes())\n",
             "      !fits_the_lap(*header, position))\n"),
            tests="MisplacedGroupTest.*"),
+    mutant("witness_is_read_once", "nor does one whose read fails for a moment",
+           ("log/log_reader.cc",
+            "read_repeatedly([&] { return read_group(*header, position, block, &group); });\n",
+            "read_group(*header, position, block, &group);\n"),
+           ("log/log_reader.cc", "read_repeatedly([&] { return ring_.read(p + at, block); });\n",
+            "ring_.read(p + at, block);\n"),
+           tests="MisplacedGroupTest.*"),
     mutant("reuse_at_once", "freed slots are reused before their transaction is durable",
            (GROUP, "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n",
             "std::span<const std::byte> CommitLane::build_group(Turn& turn) {\n"

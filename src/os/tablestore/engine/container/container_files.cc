@@ -20,6 +20,11 @@ std::string class_dir(unsigned slot_class) {
   return std::string(root) + "/" + (digits.size() < 2 ? "0" : "") + digits;
 }
 
+// Errors that the kernel has before it changes a directory.
+bool changed_nothing(const Status& s) {
+  return is_lack(s.code()) || s.code() == EPERM || s.code() == EACCES || s.code() == EROFS;
+}
+
 std::string container_path(uint32_t container, unsigned slot_class) {
   return class_dir(slot_class) + "/" + std::to_string(container);
 }
@@ -190,12 +195,16 @@ Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
 
 Status ContainerFiles::remove_incomplete() {
   while (!incomplete_.empty()) {
-    const auto [container, slot_class] = incomplete_.back();
-    if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
-    incomplete_.pop_back();
-    if (Status s = sync_class(slot_class); !s.ok()) return s;
+    if (Status s = remove_last_incomplete(); !s.ok()) return s;
   }
   return {};
+}
+
+Status ContainerFiles::remove_last_incomplete() {
+  const auto [container, slot_class] = incomplete_.back();
+  if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
+  incomplete_.pop_back();
+  return sync_class(slot_class);
 }
 
 void ContainerFiles::close() {
@@ -257,11 +266,6 @@ Status ContainerFiles::make_new(File& file, unsigned slot_class, Space space,
   return {};
 }
 
-Status ContainerFiles::remove_path(uint32_t container, unsigned slot_class) {
-  if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
-  return sync_class(slot_class);
-}
-
 unsigned ContainerFiles::close_one(uint32_t container) {
   std::lock_guard visit(visit_mutex_);
   Open closing;
@@ -276,8 +280,8 @@ unsigned ContainerFiles::close_one(uint32_t container) {
 }
 
 Status ContainerFiles::remove(uint32_t container) {
-  const unsigned slot_class = close_one(container);
-  return remove_path(container, slot_class);
+  incomplete_.emplace_back(container, close_one(container));
+  return remove_last_incomplete();
 }
 
 // Closed meanwhile, so that the file knows its new name and messages tell it.
@@ -286,7 +290,7 @@ Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
   const unsigned from_class = close_one(from);
   const std::string path = container_path(to, to_class);
   const Status renamed = disk_.rename(container_path(from, from_class), path);
-  if (!renamed.ok() && renamed.code() != ENOSPC) return renamed;
+  if (!renamed.ok() && !changed_nothing(renamed)) return renamed;
   if (renamed.ok()) {
     Status s = sync_class(to_class);
     if (s.ok()) s = sync_class(from_class);

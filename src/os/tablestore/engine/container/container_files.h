@@ -66,9 +66,10 @@ class ContainerFiles {
   enum class Space { allocated, written };
   Result<BlockBitmap> create(uint32_t container, unsigned slot_class,
                              Space space = Space::allocated);
+  // Where it fails, the next remove_incomplete() tries again.
   Status remove(uint32_t container);
   // The file of `from`, of which nobody uses anything, is that of `to` from here on; durably so
-  // when this returns. ENOSPC: nothing has changed.
+  // when this returns. Where `from` still exists after an error, nothing has changed.
   Status rename(uint32_t from, uint32_t to, unsigned to_class);
 
   File& file(uint32_t container) const;
@@ -96,7 +97,7 @@ class ContainerFiles {
   Status make_new(File& file, unsigned slot_class, Space space, BlockBitmap* unwritten);
   // Returns its class.
   unsigned close_one(uint32_t container);
-  Status remove_path(uint32_t container, unsigned slot_class);
+  Status remove_last_incomplete();
 
   Disk& disk_;
   const uint64_t container_bytes_;
@@ -105,7 +106,7 @@ class ContainerFiles {
   mutable std::mutex visit_mutex_;
   mutable std::shared_mutex mutex_;
   std::unordered_map<uint32_t, Open> files_;
-  std::vector<std::pair<uint32_t, unsigned>> incomplete_;  // container and class
+  std::vector<std::pair<uint32_t, unsigned>> incomplete_;  // or to be removed: container, class
 };
 
 }  // namespace tablestore

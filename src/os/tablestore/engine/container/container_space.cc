@@ -127,10 +127,10 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
   if (!old) return Grown::no_room;
   const uint32_t container = take_container_id();
   const Status s = files_.rename(old->container, container, slot_class);
-  if (s.code() == ENOSPC) {
+  if (!s.ok() && files_.exists(old->container)) {
     memory_.note_name_refused();
     allocator_.give_back(old->all());
-    return Grown::no_room;
+    return s.code() == ENOSPC ? Grown::no_room : failed(s);
   }
   // Under which name the file is now is not known: it is there again after a restart.
   if (!s.ok()) {
@@ -171,7 +171,7 @@ Result<Worked> ContainerSpace::remove_idle(const QuietRule& rule, uint64_t* byte
 Result<Worked> ContainerSpace::remove(uint32_t container, uint64_t* bytes_done) {
   if (!allocator_.remove_container(container)) return Worked::nothing_to_do;
   if (Status s = files_.remove(container); !s.ok()) {
-    const auto gone = failed(s);  // it is there again after a restart
+    const auto gone = failed(s);
     return gone.ok() ? Result<Worked>(Worked::nothing_to_do) : gone.status();
   }
   memory_.note_space_given_back();

@@ -55,8 +55,18 @@ void ContainerState::hold_owned(std::vector<Run>* without_space) {
   counts_.owned = owned_.count();
   counts_.free = blocks() - counts_.owned - counts_.punched;
   counts_.unwritten_free = unwritten_free.count();
-  counts_.max_power = slot_class_;
-  lower_max_power(slot_class_);
+  counts_.max_power = longest_power();
+}
+
+// Known from the start, or the first request for a long run of a store that is nearly full would
+// look through all containers for it.
+int ContainerState::longest_power() const {
+  if (!counts_.free) return -1;
+  unsigned power = 0;
+  while (power < slot_class_ &&
+         BlockBitmap::find_clear_run(busy(), 0, slot_blocks(power + 1), blocks()))
+    ++power;
+  return power;
 }
 
 uint64_t ContainerState::memory_bytes() const {

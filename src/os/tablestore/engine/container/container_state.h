@@ -94,6 +94,7 @@ class ContainerState {
   bool is_any_busy(uint32_t first, uint32_t count) const;
   Run run(uint32_t first, uint32_t end) const { return {id_, first, end - first}; }
   void lower_max_power(int power);
+  int longest_power() const;
   void raise_max_power(uint32_t first, uint32_t count);
 
   uint32_t id_;

@@ -137,6 +137,15 @@ Result<Grown> Containers::grow_for_reservation(unsigned slot_class, const SpaceS
   return grown;
 }
 
+void Containers::retry_growth() {
+  std::lock_guard growth(growth_mutex_);
+  const auto state = space_.state();
+  if (!state.ok() || space_.growth_error().ok()) return;
+  const auto grown = grow_for_reservation(
+      GrowthPolicy::class_for_reservation(space_.memory().lacked_class(), 1), *state);
+  if (!grown.ok() && deferred_error_.ok()) deferred_error_ = grown.status();
+}
+
 // --- a container for a class
 
 Claim Containers::claim_of(unsigned slot_class) const {

@@ -116,6 +116,9 @@ class Containers {
   Result<Worked> remove_emptied(uint64_t* bytes_done);
   // What has failed may succeed: somebody has made space.
   void forget_refusals() { space_.memory().note_space_given_back(); }
+  // Where growing has failed: tries whether it can, so that on_growth() tells, and nobody has to
+  // want space for that.
+  void retry_growth();
 
   // Free for new data now or by making containers: what statfs shows, before reservations, and
   // without what is kept for the last.

@@ -29,6 +29,7 @@ constexpr unsigned label_copies = 2;
 //   store_uuid      a label, a log or containers that were copied from another store
 //   compat ...      a program that lacks a feature that the store has come to use
 //   *_bytes         files of another geometry than the one that the store was made with
+//   made_by ...     a refusal that cannot say which release is needed
 //   crc             torn, lost and rotten bytes; over everything before it
 struct __attribute__((packed)) LabelBlock {
   char magic[8];
@@ -44,7 +45,9 @@ struct __attribute__((packed)) LabelBlock {
   uint64_t container_bytes;
   uint64_t block_bytes;
   uint64_t created_unix_seconds;
-  uint8_t zeros[3988];
+  uint32_t made_by;
+  uint32_t opened_by;
+  uint8_t zeros[3980];
   uint32_t crc;
 };
 static_assert(sizeof(LabelBlock) == block_bytes);
@@ -54,10 +57,13 @@ static_assert(offsetof(LabelBlock, store_uuid) == 24);
 static_assert(offsetof(LabelBlock, compat) == 40);
 static_assert(offsetof(LabelBlock, log_bytes) == 64);
 static_assert(offsetof(LabelBlock, block_bytes) == 88);
-static_assert(offsetof(LabelBlock, zeros) == 104);
+static_assert(offsetof(LabelBlock, made_by) == 104);
+static_assert(offsetof(LabelBlock, zeros) == 112);
 static_assert(offsetof(LabelBlock, crc) == block_bytes - sizeof(uint32_t));
 
 constexpr uint32_t label_field_bytes = offsetof(LabelBlock, zeros);
+// Before 0.1: without the releases, which read as 0.
+constexpr uint32_t least_field_bytes = offsetof(LabelBlock, made_by);
 
 uint32_t crc_of(const LabelBlock& block) {
   return crc32c(0, &block, offsetof(LabelBlock, crc));
@@ -116,13 +122,17 @@ std::optional<unsigned> newest(const Copy (&copies)[label_copies]) {
 }
 
 Status check_understood(const std::string& name, const LabelBlock& block) {
-  const std::string advice = "; use the release that wrote it, or a newer one";
+  const std::string newest_needed = block.opened_by > this_release
+                                        ? "TableStore " + release_name(block.opened_by)
+                                        : "the release that wrote it";
+  const std::string advice =
+      " (" TABLESTORE_RELEASE "); use " + newest_needed + ", or a newer one";
   if (block.format_version != label_format_version) {
     return Status(ENOTSUP, name + ": the store has format version " +
                                std::to_string(block.format_version) + ", this program knows " +
                                std::to_string(label_format_version) + advice);
   }
-  if (block.field_bytes != label_field_bytes) {
+  if (block.field_bytes < least_field_bytes || block.field_bytes > label_field_bytes) {
     return Status(ENOTSUP, name + ": the label has " + std::to_string(block.field_bytes) +
                                " bytes of fields, this program knows " +
                                std::to_string(label_field_bytes) + advice);
@@ -171,6 +181,8 @@ LabelBlock encode(const Label& label, uint64_t sequence) {
   block.container_bytes = label.container_bytes;
   block.block_bytes = block_bytes;
   block.created_unix_seconds = label.created_unix_seconds;
+  block.made_by = label.made_by;
+  block.opened_by = label.opened_by;
   block.crc = crc_of(block);
   return block;
 }
@@ -185,6 +197,8 @@ Label decode(const LabelBlock& block) {
   label.segment_bytes = block.segment_bytes;
   label.container_bytes = block.container_bytes;
   label.created_unix_seconds = block.created_unix_seconds;
+  label.made_by = block.made_by;
+  label.opened_by = block.opened_by;
   label.format_version = block.format_version;
   label.sequence = block.sequence;
   return label;
@@ -198,6 +212,11 @@ Result<std::unique_ptr<File>> open_for_writing(Disk& disk) {
 }
 
 }  // namespace
+
+std::string release_name(uint32_t number) {
+  if (number == 0) return "before 0.1";
+  return std::to_string(number >> 16) + "." + std::to_string(number & 0xffff);
+}
 
 Status write_label(Disk& disk, const Label& label) {
   Result<std::unique_ptr<File>> file = open_for_writing(disk);

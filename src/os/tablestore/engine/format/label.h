@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "os/tablestore/engine/format/release.h"
 #include "os/tablestore/engine/io/disk.h"
 
 namespace tablestore {
@@ -24,6 +25,12 @@ inline constexpr uint64_t known_ro_compat = 0;
 inline constexpr uint64_t incompat_allocation_chunks = 1;
 inline constexpr uint64_t known_incompat = incompat_allocation_chunks;
 
+// A release as a number, as the label has it. 0: one from before 0.1, or nobody knows.
+constexpr uint32_t release_number(uint32_t major, uint32_t minor) { return major << 16 | minor; }
+inline constexpr uint32_t this_release =
+    release_number(TABLESTORE_RELEASE_MAJOR, TABLESTORE_RELEASE_MINOR);
+std::string release_name(uint32_t number);
+
 struct Label {
   std::array<uint8_t, 16> store_uuid{};
   uint64_t compat = 0;
@@ -34,6 +41,9 @@ struct Label {
   uint64_t segment_bytes = 0;
   uint64_t container_bytes = 0;
   uint64_t created_unix_seconds = 0;
+  // For people: a store is refused by its version and its feature bits, never by these.
+  uint32_t made_by = 0;    // the release that made the store
+  uint32_t opened_by = 0;  // the one that opened it last
   // Set by read_label(); write_label() counts on by itself.
   uint32_t format_version = label_format_version;
   uint64_t sequence = 0;

@@ -136,7 +136,8 @@ Result<bool> LogReader::derive_empty(LogGroup* group) {
   const std::span<const std::byte> derived = builder.finish(header);
   if (next->previous_crc != builder.crc()) return false;
   LogGroup after;
-  const auto intact = read_group(*next, behind, first.span(), &after);
+  const auto intact =
+      read_repeatedly([&] { return read_group(*next, behind, first.span(), &after); });
   if (!is_of_the_log(intact.status())) return intact.status();
   if (!intact.ok() || !*intact) return false;
   group->memory = BlockMemory(derived.size());
@@ -186,7 +187,8 @@ Status LogReader::look_at(std::span<const std::byte> block, uint64_t position,
       header->total_bytes() > ring_.capacity_bytes())
     return {};
   LogGroup group;
-  const auto intact = read_group(*header, position, block, &group);
+  const auto intact =
+      read_repeatedly([&] { return read_group(*header, position, block, &group); });
   if (!is_of_the_log(intact.status())) return intact.status();
   if (!intact.ok() || !*intact) return {};
   found->epoch = std::max(found->epoch, header->epoch);
@@ -205,7 +207,8 @@ Result<BeyondEnd> LogReader::look_beyond(const LogPosition& end, uint64_t window
     const bool all = ring_.read(p, bytes).ok();
     for (uint64_t at = 0; at < bytes.size(); at += block_bytes) {
       const auto block = bytes.subspan(at, block_bytes);
-      const Status seen = all ? Status() : ring_.read(p + at, block);
+      const Status seen =
+          all ? Status() : read_repeatedly([&] { return ring_.read(p + at, block); });
       if (!is_of_the_log(seen)) return seen;
       if (!seen.ok())
         found.unreadable.push_back(p + at);

@@ -65,6 +65,7 @@ bool Relief::step() {
   if (++idle_steps_ >= retry_steps) {
     idle_steps_ = 0;
     parts_.containers.forget_refusals();
+    parts_.containers.retry_growth();
   }
   if (rest_steps_ > 0) --rest_steps_;
   if (idle_steps_ % look_steps == 0) parts_.look_at_erasures();
