@@ -201,13 +201,3 @@ TEST_F(StoreAlerts, FragmentationIsLookedAtAndTold)
   set("tablestore_warn_on_free_fragmentation", "1");
   EXPECT_TRUE(eventually([&] { return !is_raised(name); }));
 }
-
-TEST_F(StoreAlerts, FsckOnMountRefusesAStoreWithErrors)
-{
-  set("tablestore_fsck_on_mount", "true");
-  set("tablestore_fsck_on_mount_deep", "true");
-  write(ch, object("large"), 0, content(1, 64 * KiB));
-  wait_durable(ch);
-  remount({&ch});   // a good one mounts
-  EXPECT_TRUE(same(content(1, 64 * KiB), read(ch, object("large"))));
-}

@@ -67,9 +67,9 @@ TEST_F(FreeSpaceTest, PunchedBlocksAreFreeAndBlocksOnTheirWayAreNot) {
   ASSERT_TRUE(allocator.reserve(10));
   unsigned wanted;
   ASSERT_FALSE(allocator.allocate(10, true, &wanted).empty());
-  std::vector<Run> runs;
-  allocator.visit_free_runs([&](unsigned, const Run& run) { runs.push_back(run); });
-  EXPECT_EQ(runs, (std::vector<Run>{{1, 10, container_blocks - 10}}));
+  std::vector<tablestore::Run> runs;
+  allocator.visit_free_runs([&](unsigned, const tablestore::Run& run) { runs.push_back(run); });
+  EXPECT_EQ(runs, (std::vector<tablestore::Run>{{1, 10, container_blocks - 10}}));
 }
 
 TEST_F(FreeSpaceTest, TheTableHasEachContainer) {

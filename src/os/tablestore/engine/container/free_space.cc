@@ -51,7 +51,8 @@ double FragmentationScore::score() const {
   const double ideal = double(whole) * worth_of(container_blocks_ * block_bytes) +
                        worth_of(rest * block_bytes);
   const double terrible = double(blocks_) * worth_of(block_bytes);
-  return ideal > terrible ? std::max(0.0, (ideal - worth_) / (ideal - terrible)) : 0;
+  if (ideal <= terrible) return 0;
+  return std::clamp((ideal - worth_) / (ideal - terrible), 0.0, 1.0);   // sums are not exact
 }
 
 // One container at a time, so that nobody waits long for the mutex; their runs are looked at
