@@ -213,6 +213,7 @@ class SharedStoreTest : public EngineFixture {
     EngineFixture::SetUp();
     options.segment_bytes = 1 << 20;     // a group may be larger
     options.provision_bytes = 64 << 20;  // what is written is no first touch
+    options.prepare_bytes_per_second = 0;  // its flushes are counted as well
     options.troubles = std::make_shared<Troubles>();
     format();
     open();

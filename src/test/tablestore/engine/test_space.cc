@@ -201,7 +201,8 @@ TEST_F(SpaceTest, RowsGetWhatIsFreeInSmallPieces) {
   uint64_t written = 0;
   ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error();
   EXPECT_GE(written, available / 3);
-  EXPECT_TRUE(engine->checkpoint().ok());
+  const Status s = engine->checkpoint();
+  EXPECT_TRUE(s.ok()) << s.what();
 }
 
 // --- something else fills the file system
