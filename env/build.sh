@@ -30,7 +30,8 @@ CMAKE_CXX="-DFMT_DEPRECATED_OSTREAM -fpermissive -w $HARDENING"
 
 CEPH_TARGETS="ceph-osd ceph_test_objectstore ceph-objectstore-tool"
 # Ours, as soon as a patch adds them.
-OUR_TARGETS="ceph_test_tablestore ceph_tablestore_bench ceph_tablestore_sim"
+OUR_TARGETS="ceph_test_tablestore ceph_tablestore_bench ceph_tablestore_sim ceph-tablestore-tool
+  ceph-kvstore-tool"
 JOBS=${TABLESTORE_JOBS:-$(($(nproc) + 1))}
 
 lay_overlay() {

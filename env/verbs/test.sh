@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | deploy | ceph-volume | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -18,6 +18,8 @@ run_tests() {
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
     package) suite_package "$@" ;;
+    ceph-volume) suite_ceph_volume "$@" ;;
+    deploy) suite_deploy "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit
@@ -27,7 +29,7 @@ run_tests() {
       suite_store
       in_background sanitizers-store suite_store_sanitizers
       suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
-      suite_package --quick
+      suite_package --quick; suite_ceph_volume; suite_deploy --quick
       collect_background ;;
   esac
   say ""

@@ -26,12 +26,13 @@ class VerifiedWriter:
     """One pool's objects, what each may contain, and the process that changes
     them. Main thread only."""
 
-    def __init__(self, cluster: Cluster, pool: str, *, objects: int = 160, threads: int = 8):
+    def __init__(self, cluster: Cluster, pool: str, *, objects: int = 160, threads: int = 8,
+                 run: int = 0):
         self._cluster = cluster
         self._pool = pool
         self.objects = objects
         self._threads = threads
-        self._run = 0
+        self._run = run           # the last one; of a writer that another process has started
         self._process: subprocess.Popen[bytes] | None = None
         self._certain: dict[str, Contents | None] = {}
         self.acknowledged = 0     # in all runs

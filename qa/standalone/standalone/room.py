@@ -121,6 +121,7 @@ class Room:
             "CEPH_ROOT": str(self.bench.ceph_root),
             "TESTDIR": str(self.logs),     # where the helpers move the logs of a failed test
             "TABLESTORE_QA_CONF": str(self.directory / "ceph.conf"),
+            "TABLESTORE_QA_STORE": self.bench.store,
             "TABLESTORE_QA_PATIENCE": str(self.bench.patience)}
         # Mounts are private already, where ./run has entered the environment.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--pid", "--fork",

@@ -14,6 +14,7 @@ SCRIPTS = (
     "erasure-code/test-erasure-eio.sh",
     "osd/osd-rep-recov-eio.sh",
     "scrub/osd-scrub-repair.sh",
+    "scrub/osd-scrub-snaps.sh",
 )
 
 # --quick: errors of data and of attributes on replicas and on shards, found by a client's read, by

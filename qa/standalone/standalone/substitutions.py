@@ -1,7 +1,8 @@
 """What is changed in Ceph's scripts before they run, all of it.
 
 The scripts choose no store: an OSD takes the one of its ceph.conf, and inject_eio names the option
-by the OSD's `type` file. So neither needs a change but where ceph.conf is.
+by the OSD's `type` file. So neither needs a change but where ceph.conf is, and the name under which
+ceph-kvstore-tool knows the store.
 """
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class Substitution:
 
 
 HELPERS = "ceph-helpers.sh"
+SNAPS = "scrub/osd-scrub-snaps.sh"
 
 SUBSTITUTIONS = (
     Substitution(
@@ -32,6 +34,11 @@ SUBSTITUTIONS = (
         HELPERS, "WAIT_FOR_CLEAN_TIMEOUT=90",
         "WAIT_FOR_CLEAN_TIMEOUT=$((90 * TABLESTORE_QA_PATIENCE))", 1,
         "a slow machine waits longer: --patience"),
+    Substitution(
+        SNAPS, "ceph-kvstore-tool bluestore-kv $dir/${osd} list 2> /dev/null > $dir/drk.log",
+        "ceph-kvstore-tool ${TABLESTORE_QA_STORE}-kv $dir/${osd} list 2> /dev/null > $dir/drk.log",
+        4,
+        "looks at the rows of SnapMapper"),
 )
 
 

@@ -55,7 +55,7 @@ int TableStore::mkfs()
          << "; give another one, or empty it first" << dendl;
     return -EINVAL;
   }
-  int r = home.dir.open(true);
+  int r = home.dir.open(StoreDir::Open::create);
   if (r < 0)
     return r;
   auto close_dir = make_scope_guard([this] { home.dir.close(); });
@@ -102,7 +102,7 @@ int TableStore::open(OpenFor purpose)
     return -EBUSY;
   }
   home.options.load();
-  int r = home.dir.open(false);
+  int r = home.dir.open(is_read_only(purpose) ? StoreDir::Open::reading : StoreDir::Open::use);
   if (r < 0)
     return r;
   r = home.dir.read_fsid(&fsid);
@@ -146,20 +146,20 @@ int TableStore::umount()
   return 0;
 }
 
-int TableStore::check(bool deep, bool for_repair)
+int TableStore::check(const CheckOptions& options, CheckResult* result)
 {
   if (store) {
     derr << __func__ << " not while the store is mounted" << dendl;
     return -EBUSY;
   }
-  if (int r = open(for_repair ? OpenFor::repair : OpenFor::check); r < 0)
+  if (int r = open(options.repair ? OpenFor::repair : OpenFor::check); r < 0)
     return r;
-  const int r = store->check({.deep = deep, .repair = for_repair});
+  const int r = store->check(options, result);
   umount();
   return r;
 }
 
-bool TableStore::test_mount_in_use() { return StoreDir::in_use(cct, path); }
+bool TableStore::test_mount_in_use() { return StoreDir::in_use(path); }
 
 void TableStore::collect_metadata(std::map<std::string, std::string>* pm)
 {

@@ -8,6 +8,7 @@
 
 #include "include/uuid.h"
 #include "os/ObjectStore.h"
+#include "os/tablestore/check/check_options.h"
 #include "os/tablestore/home/store_home.h"
 #include "os/tablestore/object/error_injection.h"
 
@@ -52,9 +53,11 @@ class TableStore : public ObjectStore {
   unsigned get_max_attr_name_length() override { return 256; }
   uint64_t estimate_objects_overhead(uint64_t num_objects) override { return num_objects * 300; }
 
-  int fsck(bool deep) override { return check(deep, false); }
-  int repair(bool deep) override { return check(deep, true); }
-  int quick_fix() override { return check(false, true); }
+  int fsck(bool deep) override { return check({.deep = deep}); }
+  int repair(bool deep) override { return check({.deep = deep, .repair = true}); }
+  int quick_fix() override { return check({.repair = true}); }
+  /// The number of errors that are left, or an error. Without repair nothing on the disk changes.
+  int check(const tablestore::CheckOptions& options, tablestore::CheckResult* result = nullptr);
 
   // ---- the disks under the directory
   int get_devices(std::set<std::string>* names) override { return home.devices.devices(names); }
@@ -136,7 +139,6 @@ class TableStore : public ObjectStore {
 
  private:
   int open(tablestore::OpenFor purpose);
-  int check(bool deep, bool for_repair);
 
   tablestore::StoreHome home;
   tablestore::ErrorInjection injected{home.options.inject_read_errors};

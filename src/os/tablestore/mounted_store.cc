@@ -10,6 +10,7 @@
 #include "os/tablestore/check/derived_rows.h"
 #include "os/tablestore/check/newer_rows.h"
 #include "os/tablestore/check/table_check.h"
+#include "os/tablestore/engine/io/frozen_disk.h"
 #include "os/tablestore/home/copied_row.h"
 #include "os/tablestore/rows/keys.h"
 
@@ -62,7 +63,7 @@ int MountedStore::open(StoreHome& home, const uuid_d& fsid, ErrorInjection& inje
 {
   std::unique_ptr<Foundation> foundation;
   Found found;
-  int r = open_engine(home, fsid, &foundation);
+  int r = open_engine(home, fsid, purpose, &foundation);
   if (r == 0)
     r = find(home, *foundation, purpose, &found);
   if (r < 0)
@@ -76,17 +77,19 @@ int MountedStore::open(StoreHome& home, const uuid_d& fsid, ErrorInjection& inje
   return 0;
 }
 
-int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid,
+int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid, OpenFor purpose,
                               std::unique_ptr<Foundation>* out)
 {
-  auto disk = home.surroundings->open_disk();
+  auto disk = home.surroundings->open_disk(is_read_only(purpose));
   if (!disk.ok())
     return failed(home.cct, disk.status());
-  auto foundation = std::make_unique<Foundation>(home, disk.take());
+  auto foundation = std::make_unique<Foundation>(
+      home, is_read_only(purpose) ? freeze(disk.take()) : disk.take());
   EngineOptions options = home.engine_options(fsid);
   // Where no time passes, nothing may depend on the memory of the process.
   if (home.surroundings->threads().run_by_themselves())
     foundation->table_cache = MemoryBudget::make_table_cache(home.cct, options.table_cache_bytes);
+  options.read_only = is_read_only(purpose);
   options.table_cache = foundation->table_cache;
   options.troubles = foundation->troubles;
   options.read_retries = foundation->spurious_reads.of_engine();
@@ -139,8 +142,7 @@ int MountedStore::find(StoreHome& home, Foundation& foundation, OpenFor purpose,
     meta.version = std::min(meta.version, StoreMeta::version_with_copies - 1);
   if (!saved->damage.empty() || (purpose == OpenFor::use && saved->meta != meta))
     meta.put(*found->mended);
-  const bool read_only = purpose == OpenFor::reading || purpose == OpenFor::check;
-  found->limits = {.read_only = read_only, .inline_bound_bytes = meta.inline_bound};
+  found->limits = {.read_only = is_read_only(purpose), .inline_bound_bytes = meta.inline_bound};
   found->nid_max = nids->bound              ? *nids->bound
                    : derived.nid_max > 0 ? NidAllocator::bound_above(derived.nid_max)
                                          : 0;
@@ -311,8 +313,10 @@ int MountedStore::drop_caches()
   return -engine.drop_caches().code();
 }
 
-int MountedStore::check(Fsck::Options options)
+int MountedStore::check(const CheckOptions& options, CheckResult* result)
 {
+  CheckResult unasked;
+  result = result ? result : &unasked;
   if (options.repair) {
     if (Status s = refuse_newer_rows(engine); !s.ok())
       return failed(cct, s);
@@ -320,14 +324,21 @@ int MountedStore::check(Fsck::Options options)
   // What a salvage drops of these is there once more.
   if (options.repair && mended)
     write_mended();
-  TableCheck table(cct, engine, lost_names);
+  TableCheck table(cct, engine, lost_names, options);
   const int lost = options.repair ? table.salvage() : options.deep ? table.find() : 0;
   if (lost < 0)
     return lost;
+  result->errors = lost;
   constexpr int runs_max = 3;
   for (int run = 1;; ++run) {
     Fsck fsck(cct, engine, data, lost_names, collections.all(), collection_rows, options);
     const int r = fsck.run();
+    const CheckResult of_run = fsck.result();
+    result->objects = of_run.objects;
+    result->repaired += of_run.repaired;
+    // What is left is met again by the next run.
+    result->errors = lost + result->repaired + (of_run.errors - of_run.repaired);
+    result->memory_bytes = std::max(result->memory_bytes, of_run.memory_bytes);
     if (r < 0)
       return r;
     if (run == runs_max || !fsck.needs_another_run())

@@ -39,8 +39,13 @@
 namespace tablestore {
 
 /// What a store is opened for. To check and to repair it, also where rows of collections are
-/// damaged, without which it is no store to an OSD.
+/// damaged, without which it is no store to an OSD. For reading and to check, nothing on the disk
+/// changes: what the log says beyond the table is replayed in memory.
 enum class OpenFor { use, reading, check, repair };
+inline bool is_read_only(OpenFor purpose)
+{
+  return purpose == OpenFor::reading || purpose == OpenFor::check;
+}
 
 /// A store between mount and umount: all its parts. The order of the members is that in which they
 /// are made; they are destroyed from the last to the first.
@@ -66,8 +71,8 @@ class MountedStore {
   /// What is done once a second: caches get their sizes, counters are brought up to date.
   void tick();
   int drop_caches();
-  /// While nobody else uses the store: the number of errors that are left, or -EIO.
-  int check(Fsck::Options options);
+  /// While nobody else uses the store: the number of errors that are left, -EIO, or -ECANCELED.
+  int check(const CheckOptions& options, CheckResult* result = nullptr);
 
  private:
   /// The engine, and what it needs to be opened.
@@ -82,7 +87,8 @@ class MountedStore {
     std::shared_ptr<rocksdb::Cache> table_cache;   ///< null: the engine's own
     std::unique_ptr<Engine> engine;   ///< calls the callbacks
   };
-  static int open_engine(StoreHome& home, const uuid_d& fsid, std::unique_ptr<Foundation>* out);
+  static int open_engine(StoreHome& home, const uuid_d& fsid, OpenFor purpose,
+                         std::unique_ptr<Foundation>* out);
   /// What has to be known before the other parts are made.
   struct Found {
     TxnQueue::Limits limits{};

@@ -6,6 +6,7 @@
 #include "common/pretty_binary.h"
 #include "include/stringify.h"
 #include "os/tablestore/rows/keys.h"
+#include "os/tablestore/space/pool_totals.h"
 
 #define dout_context cct
 #define dout_subsys ceph_subsys_tablestore
@@ -43,6 +44,7 @@ int Fsck::run()
 {
   engine.drain();
   engine_blocks = engine.owned_blocks();
+  find_work();
   // Each relies on what those before it have found.
   constexpr Status (Fsck::*checks[])() = {
       &Fsck::check_objects,        &Fsck::check_own_onodes, &Fsck::check_shard_rows,
@@ -59,6 +61,12 @@ int Fsck::run()
     submit_fixes();
     engine.drain();
     s = check_blocks();
+  }
+  if (s.code() == ECANCELED) {
+    submit_fixes();
+    engine.drain();
+    dout(0) << s.what() << dendl;
+    return -ECANCELED;
   }
   if (!s.ok()) {
     derr << s.what() << dendl;
@@ -80,9 +88,31 @@ uint64_t Fsck::memory_bytes() const
   return bytes;
 }
 
+// About: statistics may be wrong, and are checked last.
+void Fsck::find_work()
+{
+  PoolTotals totals;
+  if (!totals.load(engine).ok())
+    return;
+  const PoolStats sum = totals.sum();
+  work_total = std::max<int64_t>(sum[PoolStats::objects], 0);
+  if (options.deep)
+    work_total = work_total * block_bytes + std::max<int64_t>(sum[PoolStats::stored_bytes], 0);
+}
+
+Status Fsck::advance(uint64_t work)
+{
+  work_done += work;
+  if (options.goes_on(std::min(work_done, work_total), work_total))
+    return {};
+  return Status(ECANCELED, "interrupted, when " + std::to_string(numbers.size()) +
+                               " objects had been looked at");
+}
+
 void Fsck::error(const std::string& what)
 {
   ++errors;
+  options.told(what);
   derr << "error: " << what << dendl;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "include/common_fwd.h"
+#include "os/tablestore/check/check_options.h"
 #include "os/tablestore/check/counted_memory.h"
 #include "os/tablestore/check/object_numbers.h"
 #include "os/tablestore/check/reference_counts.h"
@@ -55,10 +56,7 @@ namespace tablestore {
 /// On a store that nobody else uses; single-threaded.
 class Fsck {
  public:
-  struct Options {
-    bool deep = false;
-    bool repair = false;
-  };
+  using Options = CheckOptions;
   /// `collection_rows`: what was found beside the collections. Objects may be of lost ones.
   Fsck(CephContext* cct, Engine& engine, ObjectData& data, const LostNames& lost_names,
        const std::vector<CollectionRef>& collections, CollectionRows collection_rows,
@@ -67,6 +65,7 @@ class Fsck {
   /// The number of errors found and not repaired, or -EIO where the table cannot be read, or
   /// -EOPNOTSUPP where rows are of a newer version, of which nothing can be said.
   int run();
+  CheckResult result() const { return {numbers.size(), errors, repaired, memory_bytes()}; }
 
   /// What repair has done has to be looked at once more: extents are shared that were not.
   bool needs_another_run() const { return more_to_do; }
@@ -146,6 +145,9 @@ class Fsck {
   std::optional<uint32_t> bits_of(const coll_t& cid) const;
 
   // ---- fsck.cc
+  void find_work();
+  /// So much more is done. ECANCELED: it is enough.
+  Status advance(uint64_t work);
   /// One line, and one more error.
   void error(const std::string& what);
   /// The same for what this run repairs: `fix` is to be part of the repairing transaction.
@@ -182,6 +184,8 @@ class Fsck {
   uint64_t nid_max = 0;                               ///< of the objects
   std::optional<uint64_t> highest_of_rows;            ///< also of rows that belong to nothing
   uint64_t largest_inline_bytes = 0;                  ///< of one object
+  uint64_t work_done = 0;   ///< of work_total: objects, or, deep, bytes
+  uint64_t work_total = 0;
   uint64_t errors = 0;
   uint64_t repaired = 0;
   bool more_to_do = false;

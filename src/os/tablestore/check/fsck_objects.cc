@@ -64,6 +64,8 @@ Status Fsck::check_objects()
   auto it = engine.iterate(Family::object, first, last);
   std::string hash;
   for (it->seek(first); it->valid(); it->next()) {
+    if (Status s = advance(options.deep ? block_bytes : 1); !s.ok())
+      return s;
     auto o = std::make_shared<Onode>();
     o->key = it->key();
     if (hash_part(o->key) != hash) {
@@ -220,6 +222,8 @@ Status Fsck::check_object(const OnodeRef& o)
     ceph::buffer::list bl;
     if (data.read(o, offset, read_bytes, bl, CEPH_OSD_OP_FLAG_FADVISE_NOCACHE) < 0)
       error(stringify(o->oid) + " has damaged data after offset " + std::to_string(offset));
+    if (Status s = advance(std::min(read_bytes, o->size - offset)); !s.ok())
+      return s;
   }
   return {};
 }

@@ -236,6 +236,7 @@ Status TableCheck::give_up_lost_omap()
 void TableCheck::error(const std::string& what)
 {
   ++errors;
+  options.told(what);
   derr << "error: " << what << dendl;
 }
 

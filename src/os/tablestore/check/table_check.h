@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "include/common_fwd.h"
+#include "os/tablestore/check/check_options.h"
 #include "os/tablestore/collection/lost_names.h"
 #include "os/tablestore/engine/engine.h"
 
@@ -26,8 +27,8 @@ namespace tablestore {
 /// On a store that nobody else uses; single-threaded.
 class TableCheck {
  public:
-  TableCheck(CephContext* cct, Engine& engine, LostNames& lost_names)
-    : cct(cct), engine(engine), lost_names(lost_names)
+  TableCheck(CephContext* cct, Engine& engine, LostNames& lost_names, const CheckOptions& options)
+    : cct(cct), engine(engine), lost_names(lost_names), options(options)
   {
   }
 
@@ -54,6 +55,7 @@ class TableCheck {
   CephContext* const cct;
   Engine& engine;
   LostNames& lost_names;
+  const CheckOptions& options;
   std::vector<KeyRange> lost_omap;
   int errors = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -96,6 +97,7 @@ TableOptions table_options(const EngineOptions& o) {
   t.compact_on_deletion_window = o.compact_on_deletion_window;
   t.compact_on_deletion_trigger = o.compact_on_deletion_trigger;
   t.read_retries = o.read_retries;
+  t.auto_compactions = !o.read_only;
   if (o.troubles) t.troubles = o.troubles;
   if (o.reporter.log) t.reporter = o.reporter;
   return t;
@@ -160,6 +162,16 @@ void warn_of_unsafe(Disk& disk, const Reporter& reporter, Troubles& troubles) {
     line += (line.empty() ? "" : "; ") + concern.line;
   }
   for (const auto& [trouble, line] : lines) troubles.raise(trouble, line);
+}
+
+// Of a store that was expanded or shrunk. 0: as large as the file system.
+uint64_t capacity_of(const Label& label) {
+  const auto key = label.keys.find("capacity");
+  uint64_t bytes = 0;
+  if (key == label.keys.end()) return 0;
+  const char* const end = key->second.data() + key->second.size();
+  const auto parsed = std::from_chars(key->second.data(), end, bytes);
+  return parsed.ec == std::errc() && parsed.ptr == end ? bytes : 0;
 }
 
 StoreUuid to_uuid(const std::string& bytes) {
@@ -294,10 +306,12 @@ Status Engine::Impl::open() {
   auto found = read_label(disk, &label_needs_repair);
   if (!found.ok()) return found.status();
   label = *found;
+  if (options.capacity_bytes == 0) options.capacity_bytes = capacity_of(label);
   if (!options.store_uuid.empty() && to_uuid(options.store_uuid) != label.store_uuid)
     return Status(EINVAL, disk.name() + ": the label belongs to another store than this one; "
                                         "check that the right directory is mounted here");
-  if (auto s = check_writable(disk, label); !s.ok()) return s;
+  if (!options.read_only)
+    if (auto s = check_writable(disk, label); !s.ok()) return s;
   // The log first: its locks say whether anybody else has this store open.
   auto ring = LogRing::open(
       disk, label.log_bytes, label.segment_bytes,
@@ -324,11 +338,15 @@ Status Engine::Impl::open() {
                              options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
   // At once, before others take that space: the next start may find not a byte either.
-  last_ballast->make();
+  if (!options.read_only) last_ballast->make();
   ownership_is_known = recovered->ownership_is_known;
   allocation_is_known = recovered->allocation_is_known;
   // Not before it is certain that the store opens: one that is refused stays as it is.
-  if (label_needs_repair) {
+  if (label_needs_repair && options.read_only)
+    options.reporter.log(Reporter::Level::warning,
+                         disk.name() + ": one copy of the label is damaged; a store that is opened "
+                                       "for use writes it anew");
+  if (label_needs_repair && !options.read_only) {
     options.reporter.log(Reporter::Level::warning,
                          disk.name() + ": one copy of the label is damaged; writing it anew");
   }
@@ -480,6 +498,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   if (auto s = impl->open(); !s.ok()) return s;
   impl->lane->start(impl->threads->run_by_themselves() ? disk.make_write_queue() : nullptr);
   impl->checkpointer->start();
+  if (impl->options.read_only) return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   impl->voucher->start();
   if (impl->ownership_is_known) {
     impl->containers->refill_last_resort();  // before the table is given it
@@ -491,6 +510,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
 }
 
 Status Engine::close() {
+  if (impl_->options.read_only) return {};
   impl_->background.reset();
   impl_->relief->stop();
   const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
@@ -628,7 +648,9 @@ bool Engine::vouch() {
   return impl_->lane->vouch(std::chrono::milliseconds(impl_->options.end_patience_ms));
 }
 Status Engine::checkpoint() { return impl_->checkpointer->run_now(); }
-Status Engine::compact() { return impl_->table->compact(); }
+Status Engine::compact(const std::atomic<bool>* canceled) {
+  return impl_->table->compact(canceled);
+}
 
 Status Engine::drop_caches() {
   impl_->table->drop_caches();
@@ -688,6 +710,19 @@ std::map<uint32_t, BlockBitmap> Engine::owned_blocks() {
     if (auto bitmap = impl_->containers->allocator().owned_bitmap(container))
       owned.emplace(container, std::move(*bitmap));
   return owned;
+}
+
+std::vector<ContainerUsage> Engine::containers() const {
+  std::vector<ContainerUsage> all = impl_->containers->allocator().usage_by_container();
+  for (ContainerUsage& each : all) each.path = impl_->containers->file(each.container).path();
+  return all;
+}
+
+Result<uint64_t> Engine::give_back() {
+  uint64_t bytes = 0;
+  const auto worked = impl_->containers->relieve_step(UINT64_MAX, &bytes);
+  if (!worked.ok()) return worked.status();
+  return bytes;
 }
 
 bool Engine::needs_adoption() const { return !impl_->ownership_is_known; }

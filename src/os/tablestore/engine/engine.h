@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "os/tablestore/engine/container/allocator_usage.h"
 #include "os/tablestore/engine/container/block_bitmap.h"
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/format/extent.h"
@@ -69,7 +70,8 @@ struct EngineOptions {
   uint64_t provision_bytes = 0;
 
   // Of a running engine.
-  uint64_t capacity_bytes = 0;             // 0 = what the file system offers
+  uint64_t capacity_bytes = 0;             // 0 = what the label's key "capacity" says, and where
+                                           // it has none, what the file system offers
   uint64_t memtable_bytes = 128 << 20;     // of the table, at most twice that: see EngineMemory
   uint64_t table_cache_bytes = 256 << 20;  // of table blocks
   // Where table blocks are kept; whoever gives it decides on its size. Null: a cache of the
@@ -110,6 +112,10 @@ struct EngineOptions {
   // Opens a store that has lost acknowledged transactions, because its log is damaged: with what is
   // left. The log is cut at the damage, and what is lost is said, and raised as LOG_LOSS.
   bool accept_log_loss = false;
+  // The disk keeps what is written to itself (io/frozen_disk.h). Nothing is prepared, given back,
+  // compacted or vouched for, and close() makes no checkpoint. Also for a store that this program
+  // may only read.
+  bool read_only = false;
   // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine
   // is called from one thread only, and calls make the steps that they wait for.
   std::shared_ptr<Threads> threads;
@@ -329,7 +335,8 @@ class Engine {
   // Flushes the table and recycles the log before it.
   Status checkpoint();
   // Compacts the whole table. EIO where a file of it is known to be damaged.
-  Status compact();
+  // `canceled`: ends it soon where it turns true, with ECANCELED; what was compacted stays so.
+  Status compact(const std::atomic<bool>* canceled = nullptr);
   Status drop_caches();
   void resize_table_cache(uint64_t bytes);
 
@@ -362,6 +369,11 @@ class Engine {
   // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
   // nobody submits.
   std::map<uint32_t, BlockBitmap> owned_blocks();
+  // All containers, by number.
+  std::vector<ContainerUsage> containers() const;
+  // Gives some of what is free, also what was provisioned, back to the file system, in whole files
+  // where they are empty. So many bytes; 0: nothing is left. It is taken again when it is needed.
+  Result<uint64_t> give_back();
   // Which blocks rows own is not known, since a loss was accepted where the table is ahead of the
   // log. Until adopt_owned() has succeeded, reserve() refuses (EROFS), nothing is prepared or
   // given back to the file system, and the store opens only with accept_log_loss.

@@ -15,11 +15,12 @@
 
 namespace tablestore {
 
-Result<std::shared_ptr<Disk>> OsdSurroundings::open_disk()
+Result<std::shared_ptr<Disk>> OsdSurroundings::open_disk(bool for_reading)
 {
   FileDiskOptions options;
   options.parkable_open_max = open_files_limits(raise_descriptors()).containers;
   options.io_uring = cct->_conf.get_val<bool>("tablestore_io_uring");
+  options.read_only = for_reading;
   options.log = [this](const std::string& line) { dout(0) << line << dendl; };
   auto opened = open_file_disk(path, options);
   if (!opened.ok())

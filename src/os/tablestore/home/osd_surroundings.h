@@ -15,7 +15,7 @@ class OsdSurroundings : public Surroundings {
  public:
   OsdSurroundings(CephContext* cct, std::string path) : cct(cct), path(std::move(path)) {}
 
-  Result<std::shared_ptr<Disk>> open_disk() override;
+  Result<std::shared_ptr<Disk>> open_disk(bool for_reading) override;
   Threads& threads() override { return *own_threads; }
   void adjust(EngineOptions& options) override;
 

@@ -19,17 +19,19 @@
 
 namespace tablestore {
 
-int StoreDir::open(bool create)
+int StoreDir::open(Open how)
 {
   const std::string name = path + "/fsid";
-  fd = ::open(name.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0644);
+  const bool for_reading = how == Open::reading;
+  const int flags = (for_reading ? O_RDONLY : O_RDWR) | (how == Open::create ? O_CREAT : 0);
+  fd = ::open(name.c_str(), flags | O_CLOEXEC, 0644);
   if (fd < 0) {
     const int r = -errno;
     derr << __func__ << " cannot open " << name << ": " << cpp_strerror(r)
          << (r == -ENOENT ? " (no store here: run ceph-osd --mkfs first)" : "") << dendl;
     return r;
   }
-  if (int r = lock(true); r < 0) {
+  if (int r = lock(for_reading, true); r < 0) {
     close();
     return r;
   }
@@ -43,10 +45,10 @@ void StoreDir::close()
   fd = -1;
 }
 
-int StoreDir::lock(bool complain)
+int StoreDir::lock(bool for_reading, bool complain)
 {
   struct flock l = {};
-  l.l_type = F_WRLCK;
+  l.l_type = for_reading ? F_RDLCK : F_WRLCK;
   l.l_whence = SEEK_SET;
   if (::fcntl(fd, F_OFD_SETLK, &l) == 0)
     return 0;
@@ -101,11 +103,17 @@ int StoreDir::write_fsid(const uuid_d& fsid)
   return r;
 }
 
-bool StoreDir::in_use(CephContext* cct, const std::string& path)
+bool StoreDir::in_use(const std::string& path, Open how)
 {
-  StoreDir dir(cct, path);
-  dir.fd = ::open((path + "/fsid").c_str(), O_RDWR | O_CLOEXEC);
-  return dir.fd >= 0 && dir.lock(false) == -EBUSY;
+  const int fd = ::open((path + "/fsid").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  struct flock l = {};
+  l.l_type = how == Open::reading ? F_RDLCK : F_WRLCK;
+  l.l_whence = SEEK_SET;
+  const bool locked = ::fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+  VOID_TEMP_FAILURE_RETRY(::close(fd));
+  return locked;
 }
 
 }  // namespace tablestore

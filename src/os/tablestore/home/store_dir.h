@@ -21,19 +21,24 @@ class StoreDir {
   StoreDir(const StoreDir&) = delete;
   StoreDir& operator=(const StoreDir&) = delete;
 
-  /// Opens and locks the fsid file. -ENOENT (or makes it: `create`), -EBUSY.
-  int open(bool create);
+  enum class Open {
+    create,   ///< the fsid file is made where it is not there
+    use,
+    reading,  ///< with a lock that others who read can have, too
+  };
+  /// Opens and locks the fsid file. -ENOENT, -EBUSY.
+  int open(Open how);
   void close();
 
   /// -ENOENT where it is empty: an mkfs that was interrupted. -EINVAL where it is no uuid.
   int read_fsid(uuid_d* fsid) const;
   int write_fsid(const uuid_d& fsid);
 
-  /// Somebody has the store open.
-  static bool in_use(CephContext* cct, const std::string& path);
+  /// Somebody has the store open, so that open() would give -EBUSY.
+  static bool in_use(const std::string& path, Open how = Open::use);
 
  private:
-  int lock(bool complain);
+  int lock(bool for_reading, bool complain);
 
   CephContext* const cct;
   const std::string path;

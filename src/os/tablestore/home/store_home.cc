@@ -61,7 +61,7 @@ EngineOptions StoreHome::engine_options(const std::optional<uuid_d>& fsid) const
 
 int StoreHome::format(uuid_d* fsid) const
 {
-  auto opened = surroundings->open_disk();
+  auto opened = surroundings->open_disk(false);
   if (!opened.ok()) {
     derr << __func__ << " " << opened.status().what() << dendl;
     return -opened.status().code();

@@ -20,8 +20,8 @@ class Surroundings {
   virtual ~Surroundings() = default;
 
   /// Where the engine's files are; in the store's directory are only the files `fsid` and `type`
-  /// besides.
-  virtual Result<std::shared_ptr<Disk>> open_disk() = 0;
+  /// besides. `for_reading`: nothing may be made or changed to find out what the disk can do.
+  virtual Result<std::shared_ptr<Disk>> open_disk(bool for_reading) = 0;
   /// Of the store and its engine; outlives both.
   virtual Threads& threads() = 0;
   /// The last word on what the engine is formatted and opened with.

@@ -25,7 +25,7 @@ class WrappedSurroundings : public tablestore::OsdSurroundings {
       wrap([args...](std::unique_ptr<tablestore::Disk> below) {
         return std::make_shared<Wrapper>(std::move(below), args...);
       }) {}
-  tablestore::Result<std::shared_ptr<tablestore::Disk>> open_disk() override
+  tablestore::Result<std::shared_ptr<tablestore::Disk>> open_disk(bool) override
   {
     auto opened = tablestore::open_file_disk(directory, {});
     if (!opened.ok())

@@ -273,6 +273,50 @@ TEST_F(LabelTest, UnknownReadOnlyFeatureForbidsWriting) {
   EXPECT_NE(s.what().find("0x4"), std::string::npos) << s.what();
 }
 
+TEST_F(LabelTest, KeysAreKept) {
+  Label label = sample();
+  label.keys = {{"whoami", "7"}, {"empty", ""}, {"", "nameless"}, {"long", std::string(3000, 'x')}};
+  ASSERT_TRUE(write_label(*disk, label).ok());
+  auto found = read_label(*disk);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->keys, label.keys);
+  EXPECT_EQ(found->compat & compat_label_keys, compat_label_keys);
+  found->keys.erase("long");
+  ASSERT_TRUE(write_label(*disk, *found).ok());
+  EXPECT_EQ(read_label(*disk)->keys, found->keys);
+}
+
+TEST_F(LabelTest, KeysThatDoNotFitAreRefusedAndChangeNothing) {
+  Label label = sample();
+  label.keys["note"] = std::string(3976 - 4 - 4, 'x');
+  ASSERT_TRUE(write_label(*disk, label).ok());
+  const std::string before = bytes();
+  label.keys["note"] += 'x';
+  EXPECT_EQ(write_label(*disk, label).code(), E2BIG);
+  EXPECT_EQ(bytes(), before);
+}
+
+// A program that does not know of keys has left zeros; or it was faulty.
+TEST_F(LabelTest, KeysThatDoNotDecodeAreNone) {
+  Label label = sample();
+  label.keys = {{"a", "1"}, {"b", "2"}};
+  constexpr size_t key_bytes = 112, first_length = 116, second_key = 126;
+  const std::function<void(char*)> faults[] = {
+      [](char* copy) { std::memset(copy + key_bytes, 0, 3980); },
+      [](char* copy) { copy[key_bytes] = 11; },
+      [](char* copy) { copy[key_bytes + 3] = 0x7f; },
+      [](char* copy) { copy[first_length + 1] = 0x7f; },
+      [](char* copy) { copy[second_key] = 'a'; }};
+  for (const auto& fault : faults) {
+    set_bytes("");
+    ASSERT_TRUE(write_label(*disk, label).ok());
+    edit(fault);
+    const auto found = read_label(*disk);
+    ASSERT_TRUE(found.ok()) << found.status().what();
+    EXPECT_TRUE(found->keys.empty());
+  }
+}
+
 TEST_F(LabelTest, CopiesOfTwoStoresAreRefused) {
   ASSERT_TRUE(write_label(*disk, sample(1)).ok());
   const std::string first = bytes();

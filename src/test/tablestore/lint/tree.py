@@ -31,7 +31,8 @@ FLOORS: tuple[tuple[Room, ...], ...] = (
     (("home/",),),
     (("rows/",),),
     # The engine: how its rooms hang together.
-    (("engine/engine.cc", "engine/txn.cc", "engine/recovery.*", "engine/salvage.*"),),
+    (("engine/engine.cc", "engine/txn.cc", "engine/recovery.*", "engine/salvage.*",
+      "engine/log_dump.*"),),
     (("engine/commit/",), ("engine/space/",)),
     (("engine/table/",),),
     # The engine's face for the store. Its types (Txn, Family, Reporter) are those of the rooms
@@ -55,7 +56,8 @@ FRIENDS: dict[tuple[str, str], str] = {
 }
 
 # Folders that need no README: Ceph's own places, and generated inputs.
-README_ROOTS = (STORE, "src/test/tablestore", "src/test/objectstore/tablestore", "env", "qa",
+README_ROOTS = (STORE, "src/test/tablestore", "src/test/objectstore/tablestore",
+                "src/tools/tablestore", "src/ceph-volume/plugin/tablestore", "env", "qa",
                 "packaging", "bench", "patches", "doc")
 NO_README = ("qa/objectstore", "qa/suites", "qa/suites/*", "src/test/tablestore/fuzz/corpus*",
              "bench/results", "patches/*", "doc/*", "packaging/debian", "*/__pycache__")

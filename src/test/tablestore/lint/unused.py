@@ -3,10 +3,10 @@
 
     python3 src/test/tablestore/lint/unused.py [OBJECT or ARCHIVE ...]
 
-Reads the objects of Ceph's build (libos.a; or others, all of which are taken as one program), in a
-second. A function is used when any of the objects refers to it, a table of virtual functions
-included. Ends with a line of counts in the format of the other suites, as one test; `./run test
-store` runs it.
+Reads the objects of Ceph's build (libos.a and those of tools; or others, all of which are taken as
+one program), in a second. A function is used when any of the objects refers to it, a table of
+virtual functions included. Ends with a line of counts in the format of the other suites, as one
+test; `./run test store` runs it.
 What has no symbol, a constant or an inline function, is judged by its name: a rule of lint.py.
 """
 import re
@@ -17,7 +17,11 @@ from pathlib import Path
 
 import tree
 
-LIBRARY = Path("/ceph/build/lib/libos.a")
+BUILD = Path("/ceph/build")
+LIBRARY = BUILD / "lib/libos.a"
+# Programs of operators, which are what some functions are for.
+PROGRAMS = ("src/tools/tablestore/CMakeFiles/ceph-tablestore-tool.dir/*.o",
+            "src/tools/CMakeFiles/ceph-kvstore-tool.dir/*.o")
 OURS = re.compile(r"(?:tablestore::|TableStore::)")
 
 # What may go unused: the beginning of a function, without its arguments, or a name: why.
@@ -106,4 +110,5 @@ def main(files: list[Path]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(each) for each in sys.argv[1:]] or [LIBRARY]))
+    sys.exit(main([Path(each) for each in sys.argv[1:]] or
+                  [LIBRARY, *(each for program in PROGRAMS for each in BUILD.glob(program))]))

@@ -347,6 +347,25 @@ std::vector<uint32_t> Allocator::containers() const {
   return ids;
 }
 
+std::vector<ContainerUsage> Allocator::usage_by_container() const {
+  std::lock_guard lock(mutex_);
+  std::vector<ContainerUsage> all;
+  all.reserve(containers_.size());
+  for (const auto& [id, container] : containers_) {
+    const ContainerState::Counts& counts = container->counts();
+    all.push_back({.container = id,
+                   .path = {},
+                   .slot_class = container->slot_class(),
+                   .is_closed = container->closed,
+                   .blocks = container->blocks(),
+                   .owned_blocks = counts.owned,
+                   .free_blocks = counts.free,
+                   .unwritten_free_blocks = counts.unwritten_free,
+                   .punched_blocks = counts.punched});
+  }
+  return all;
+}
+
 AllocatorUsage Allocator::usage() const {
   std::lock_guard lock(mutex_);
   return usage_;

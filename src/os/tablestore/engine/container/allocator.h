@@ -146,6 +146,7 @@ class Allocator {
 
   std::optional<BlockBitmap> owned_bitmap(uint32_t container) const;
   std::vector<uint32_t> containers() const;
+  std::vector<ContainerUsage> usage_by_container() const;
 
   // Background work holds a run while it works on it, so that nobody else gets it; never one that
   // would break a reservation. How each hold ends:

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "os/tablestore/engine/format/extent.h"
 
@@ -34,6 +35,19 @@ struct AllocatorUsage {
     for (const Class& of : classes) sum += of.containers;
     return sum;
   }
+};
+
+// A container, and its blocks by what they are.
+struct ContainerUsage {
+  uint32_t container = 0;
+  std::string path;             // of its file: who knows the files fills it in
+  unsigned slot_class = 0;
+  bool is_closed = false;       // see Allocator::close_containers()
+  uint32_t blocks = 0;
+  uint32_t owned_blocks = 0;    // by rows
+  uint32_t free_blocks = 0;
+  uint32_t unwritten_free_blocks = 0;  // part of free_blocks
+  uint32_t punched_blocks = 0;
 };
 
 // What background work that gives space back must leave alone.

@@ -30,6 +30,7 @@ constexpr unsigned label_copies = 2;
 //   compat ...      a program that lacks a feature that the store has come to use
 //   *_bytes         files of another geometry than the one that the store was made with
 //   made_by ...     a refusal that cannot say which release is needed
+//   keys            nothing: whoever does not know them drops them
 //   crc             torn, lost and rotten bytes; over everything before it
 struct __attribute__((packed)) LabelBlock {
   char magic[8];
@@ -47,7 +48,8 @@ struct __attribute__((packed)) LabelBlock {
   uint64_t created_unix_seconds;
   uint32_t made_by;
   uint32_t opened_by;
-  uint8_t zeros[3980];
+  uint32_t key_bytes;
+  uint8_t keys[3976];
   uint32_t crc;
 };
 static_assert(sizeof(LabelBlock) == block_bytes);
@@ -58,10 +60,12 @@ static_assert(offsetof(LabelBlock, compat) == 40);
 static_assert(offsetof(LabelBlock, log_bytes) == 64);
 static_assert(offsetof(LabelBlock, block_bytes) == 88);
 static_assert(offsetof(LabelBlock, made_by) == 104);
-static_assert(offsetof(LabelBlock, zeros) == 112);
+static_assert(offsetof(LabelBlock, key_bytes) == 112);
+static_assert(offsetof(LabelBlock, keys) == 116);
 static_assert(offsetof(LabelBlock, crc) == block_bytes - sizeof(uint32_t));
 
-constexpr uint32_t label_field_bytes = offsetof(LabelBlock, zeros);
+// Without the keys, which may be dropped: see compat_label_keys.
+constexpr uint32_t label_field_bytes = offsetof(LabelBlock, key_bytes);
 // Before 0.1: without the releases, which read as 0.
 constexpr uint32_t least_field_bytes = offsetof(LabelBlock, made_by);
 
@@ -166,6 +170,54 @@ Status check_geometry(const std::string& name, const LabelBlock& block) {
                          "; what wrote this label was faulty: recover the data from replicas");
 }
 
+struct __attribute__((packed)) KeyHeader {
+  uint16_t key_length;
+  uint16_t value_length;
+};
+static_assert(sizeof(KeyHeader) == 4);
+
+// What does not fit has been refused.
+void encode_keys(const Label& label, LabelBlock* block) {
+  uint8_t* at = block->keys;
+  for (const auto& [key, value] : label.keys) {
+    const KeyHeader header{uint16_t(key.size()), uint16_t(value.size())};
+    std::memcpy(at, &header, sizeof(header));
+    std::memcpy(at + sizeof(header), key.data(), key.size());
+    std::memcpy(at + sizeof(header) + key.size(), value.data(), value.size());
+    at += sizeof(header) + key.size() + value.size();
+  }
+  block->key_bytes = uint32_t(at - block->keys);
+}
+
+std::map<std::string, std::string> decode_keys(const LabelBlock& block) {
+  std::map<std::string, std::string> keys;
+  if (!(block.compat & compat_label_keys) || block.key_bytes > sizeof(block.keys)) return keys;
+  const char* at = reinterpret_cast<const char*>(block.keys);
+  for (size_t left = block.key_bytes; left > 0;) {
+    KeyHeader header;
+    if (left < sizeof(header)) return {};
+    std::memcpy(&header, at, sizeof(header));
+    const size_t bytes = sizeof(header) + header.key_length + header.value_length;
+    if (left < bytes) return {};
+    const std::string key(at + sizeof(header), header.key_length);
+    if (!keys.empty() && key <= keys.rbegin()->first) return {};
+    keys[key].assign(at + sizeof(header) + header.key_length, header.value_length);
+    at += bytes;
+    left -= bytes;
+  }
+  return keys;
+}
+
+Status check_keys(const std::string& name, const Label& label) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : label.keys)
+    bytes += sizeof(KeyHeader) + key.size() + value.size();
+  if (bytes <= sizeof(LabelBlock::keys)) return {};
+  return Status(E2BIG, name + ": its keys and their values would be " + std::to_string(bytes) +
+                           " bytes, and there is room for " +
+                           std::to_string(sizeof(LabelBlock::keys)));
+}
+
 LabelBlock encode(const Label& label, uint64_t sequence) {
   LabelBlock block{};
   std::memcpy(block.magic, label_magic, sizeof(label_magic));
@@ -183,6 +235,8 @@ LabelBlock encode(const Label& label, uint64_t sequence) {
   block.created_unix_seconds = label.created_unix_seconds;
   block.made_by = label.made_by;
   block.opened_by = label.opened_by;
+  if (!label.keys.empty()) block.compat |= compat_label_keys;
+  encode_keys(label, &block);
   block.crc = crc_of(block);
   return block;
 }
@@ -201,6 +255,7 @@ Label decode(const LabelBlock& block) {
   label.opened_by = block.opened_by;
   label.format_version = block.format_version;
   label.sequence = block.sequence;
+  label.keys = decode_keys(block);
   return label;
 }
 
@@ -219,6 +274,7 @@ std::string release_name(uint32_t number) {
 }
 
 Status write_label(Disk& disk, const Label& label) {
+  if (Status s = check_keys(label_name(disk), label); !s.ok()) return s;
   Result<std::unique_ptr<File>> file = open_for_writing(disk);
   if (!file.ok()) return file.status();
   Copy copies[label_copies];

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "os/tablestore/engine/format/release.h"
 #include "os/tablestore/engine/io/disk.h"
@@ -19,7 +21,9 @@ inline constexpr uint32_t label_format_version = 1;
 //   compat     can be used
 //   ro_compat  can be read, not written
 //   incompat   cannot be opened
-inline constexpr uint64_t known_compat = 0;
+// Some are in use, or were. A program that does not know the bit may drop them.
+inline constexpr uint64_t compat_label_keys = 1;
+inline constexpr uint64_t known_compat = compat_label_keys;
 inline constexpr uint64_t known_ro_compat = 0;
 // Rows of the allocation map are of chunks, each with a log position of its own.
 inline constexpr uint64_t incompat_allocation_chunks = 1;
@@ -44,6 +48,8 @@ struct Label {
   // For people: a store is refused by its version and its feature bits, never by these.
   uint32_t made_by = 0;    // the release that made the store
   uint32_t opened_by = 0;  // the one that opened it last
+  // Notes of whoever operates the store; nothing that it needs.
+  std::map<std::string, std::string> keys;
   // Set by read_label(); write_label() counts on by itself.
   uint32_t format_version = label_format_version;
   uint64_t sequence = 0;
@@ -53,6 +59,7 @@ struct Label {
 
 // Makes the label or replaces it, so that a crash at any point leaves the old or the new one. Makes
 // the name durable too. EIO, ENOSPC ...
+// E2BIG: there are more keys than fit.
 Status write_label(Disk& disk, const Label& label);
 
 // ENOENT: the directory has no label. EIO: both copies are damaged, or belong to two stores, or

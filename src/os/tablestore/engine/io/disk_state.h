@@ -17,6 +17,8 @@ struct DiskState {
   // all that a flush has to empty. Else (page cache, copy-on-write or unknown file system) a flush
   // is passed on to every file that was written since, and unwritten() knows nothing.
   bool in_place = false;
+  // Files are opened for reading; see FileDiskOptions::read_only.
+  bool read_only = false;
   std::atomic<bool> write_zeroes_unsupported{false};
   std::atomic<bool> unshare_unsupported{false};
   // A flush of one file covers no other one, though writes are direct: some lie on XFS's realtime

@@ -267,13 +267,15 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
                              !facts.options.contains("data=journal");
   auto state = std::make_shared<DiskState>();
   state->directory = directory;
+  state->read_only = options.read_only;
   state->direct = options.direct && !facts.options.contains("data=journal") &&
-                  direct_works(dir.fd(), in_place_type);
+                  (options.read_only ? in_place_type : direct_works(dir.fd(), in_place_type));
   state->in_place = state->direct && in_place_type;
   state->open_files.set_max(options.parkable_open_max);
   const bool wanted_direct = options.direct;
   auto disk = std::make_unique<FileDisk>(state, std::move(facts), absolute.get(), dir.release(),
                                          std::move(options));
+  if (state->read_only) return std::unique_ptr<Disk>(std::move(disk));
   if (wanted_direct && !state->direct) {
     disk->log("the file system does no direct I/O, writing through the page cache");
   }

@@ -15,6 +15,8 @@ struct FileDiskOptions {
   unsigned queue_depth = 256;      // writes in flight per queue, with io_uring
   unsigned fallback_threads = 16;  // per queue, without it
   bool direct = true;              // false: through the page cache
+  bool read_only = false;          // nothing is made or tried that changes anything; files that are
+                                   // opened have a lock that others who read can have, too
   unsigned lock_wait_ms = 5000;    // for a file that somebody else has locked
   size_t parkable_open_max = 0;    // of files with File::let_park(): how many are open at once,
                                    // where no more are in use; 0: all

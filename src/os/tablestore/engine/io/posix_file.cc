@@ -76,11 +76,12 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
     return Status::from_errno(errno, disk->directory + "/" + path + ": " + doing);
   }
   std::unique_ptr<PosixFile> file(
-      new PosixFile(std::move(disk), dir_fd, path, fd, lock_wait_ms));
+      new PosixFile(std::move(disk), dir_fd, path, mode, fd, lock_wait_ms));
   if (Status s = file->check_device(); !s.ok()) return s;
   if (Status s = file->check_direct(); !s.ok()) return s;
-  if (mode != OpenMode::read_only) {
+  if (file->writable_ || file->disk_->read_only)
     if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
+  if (file->writable_) {
     if (file->disk_->in_place && is_realtime(fd)) file->disk_->each_needs_own_flush = true;
   }
   return std::unique_ptr<File>(std::move(file));
@@ -175,13 +176,14 @@ bool PosixFile::park() {
 }
 
 Status PosixFile::open_again() {
-  const int flags = open_flags(OpenMode::read_write) | (disk_->direct ? O_DIRECT : 0);
+  const OpenMode mode = writable_ ? OpenMode::read_write : OpenMode::read_only;
+  const int flags = open_flags(mode) | (disk_->direct ? O_DIRECT : 0);
   fd_ = uninterrupted([&] { return ::openat(dir_fd_, path_.c_str(), flags); });
   if (fd_ < 0) return failed(errno, "cannot open again");
   lease_ = FileLease(fd_);
   Status s = check_same();
   if (s.ok()) s = lock(lock_wait_ms_);
-  if (s.ok()) {
+  if (s.ok() && writable_) {
     const auto seen = watch_open(false);
     if (!seen.ok()) s = seen.status();
   }
@@ -226,7 +228,8 @@ Status PosixFile::lock(unsigned wait_ms) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(wait_ms);
   std::chrono::milliseconds pause(1);
   for (;; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
-    if (uninterrupted([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) == 0) return Status();
+    const int kind = writable_ ? LOCK_EX : LOCK_SH;
+    if (uninterrupted([&] { return ::flock(fd_, kind | LOCK_NB); }) == 0) return Status();
     if (errno != EWOULDBLOCK) return failed(errno, "cannot be locked");
     if (Clock::now() >= deadline) break;
     std::this_thread::sleep_for(pause);

@@ -61,11 +61,12 @@ class PosixFile : public File, private OpenFiles::Parkable {
   int write_all(uint64_t offset, std::vector<iovec> iov);
 
  private:
-  PosixFile(std::shared_ptr<DiskState> disk, int dir_fd, std::string path, int fd,
+  PosixFile(std::shared_ptr<DiskState> disk, int dir_fd, std::string path, OpenMode mode, int fd,
             unsigned lock_wait_ms)
       : disk_(std::move(disk)),
         dir_fd_(dir_fd),
         path_(std::move(path)),
+        writable_(mode != OpenMode::read_only),
         lock_wait_ms_(lock_wait_ms),
         fd_(fd),
         lease_(fd) {}
@@ -83,7 +84,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   Status flush_open();  // the same, of who knows that it is open
 
   void close();
-  Status lock(unsigned wait_ms);
+  Status lock(unsigned wait_ms);  // for this file alone, or for all who read
   Status check_direct();
   Status check_device();
   // Of watch(), for who has its thread's part.
@@ -106,6 +107,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   const std::shared_ptr<DiskState> disk_;
   const int dir_fd_;  // the disk's, which outlives a file that can be parked
   const std::string path_;
+  const bool writable_;
   const unsigned lock_wait_ms_;
   bool can_park_ = false;
   dev_t device_ = 0;   // where it can be parked

@@ -227,6 +227,7 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     }
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
     all.avoid_flush_during_shutdown = true;
+    if (!options.auto_compactions) all.disable_auto_compactions = true;
     all.max_bgerror_resume_count = 0;  // as TableDamage::OnErrorRecoveryBegin()
     all.write_buffer_manager = memtables;
     all.listeners.insert(all.listeners.end(), listeners.begin(), listeners.end());
@@ -403,12 +404,17 @@ Status Table::flush() {
   return s;
 }
 
-Status Table::compact() {
+Status Table::compact(const std::atomic<bool>* canceled) {
+  // RocksDB wants to change it, and does not.
+  std::atomic<bool> stop{false};
+  rocksdb::CompactRangeOptions o;
+  o.canceled = canceled ? const_cast<std::atomic<bool>*>(canceled) : &stop;
   for (auto* h : handles_) {
     if (auto s = damage_->begin_compaction(); !s.ok()) return s;
-    const auto s = db_->CompactRange(rocksdb::CompactRangeOptions(), h, nullptr, nullptr);
+    const auto s = db_->CompactRange(o, h, nullptr, nullptr);
     damage_->end_compaction(*db_);
     threads_.table_called(*db_, handles_);
+    if (s.IsIncomplete()) return Status(ECANCELED, "the compaction of the table was interrupted");
     if (!s.ok()) return to_status(s, "compact");
   }
   return {};

@@ -1,6 +1,7 @@
 // The LSM table: RocksDB without a WAL of its own. The engine's log stands in for it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@ struct TableOptions {
   uint64_t delete_range_threshold = 1 << 20;    // of rows: see list_erasures()
   uint64_t compact_on_deletion_window = 32768;  // of rows: as EngineOptions has it
   uint64_t compact_on_deletion_trigger = 16384;
+  bool auto_compactions = true;
   ReadRetries read_retries = {};
   std::shared_ptr<rocksdb::Cache> cache;        // of blocks; null: one of its own, of cache_bytes
   std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
@@ -85,7 +87,7 @@ class Table {
   // All that was written becomes durable. ENOSPC or another lack: may be tried again after a
   // resume().
   Status flush();
-  Status compact();
+  Status compact(const std::atomic<bool>* canceled = nullptr);  // as Engine's
   // Reads every file. An error: one could not be looked at, for a reason that says nothing of it.
   Result<std::vector<DamagedTableFile>> find_damage();
   // Writes these files anew, as far as they can be read. Older versions of the rows that are left

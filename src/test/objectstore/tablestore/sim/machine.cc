@@ -160,7 +160,7 @@ void Machine::end()
 class Machine::Around : public tablestore::Surroundings {
  public:
   explicit Around(Machine& machine) : machine(machine) {}
-  Result<std::shared_ptr<tablestore::Disk>> open_disk() override
+  Result<std::shared_ptr<tablestore::Disk>> open_disk(bool) override
   {
     return std::shared_ptr<tablestore::Disk>(machine.sim_disk);
   }

@@ -1,0 +1,27 @@
+"""Other programs, and errors that an operator reads."""
+from __future__ import annotations
+
+from ceph_volume import process
+
+
+class Refusal(Exception):
+    """One line: what is wrong, and what to do."""
+
+
+def run(*command: object, stdin: str | None = None, show: bool = True) -> list[str]:
+    """The lines that it printed; a Refusal with its last words when it fails."""
+    words = [str(word) for word in command]
+    code, output, errors = attempt(*words, stdin=stdin, show=show)
+    if code != 0:
+        said = [line.strip() for line in errors + output if line.strip()]
+        raise Refusal(f"{words[0]} failed ({code}): {said[-1] if said else 'it said nothing'}")
+    return output
+
+
+def attempt(*command: object, stdin: str | None = None, show: bool = False
+            ) -> tuple[int, list[str], list[str]]:
+    """Exit code, output and errors of a program that may fail."""
+    output, errors, code = process.call([str(word) for word in command], stdin=stdin,
+                                        show_command=show, verbose_on_failure=False,
+                                        logfile_verbose=stdin is None)
+    return code, output, errors

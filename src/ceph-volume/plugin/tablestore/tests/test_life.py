@@ -1,0 +1,122 @@
+"""After an OSD was made: activate, list, deactivate, zap."""
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from conftest import CAPACITY, Cluster, plugin, shell
+
+POINT = Path("/var/lib/ceph/osd/ceph-0")
+
+
+def listed() -> dict[str, list[dict[str, object]]]:
+    return json.loads(plugin("list", "--format", "json").output)
+
+
+def test_activate_mounts_a_device_by_its_uuid(device: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", device)
+    shell("umount", POINT)
+    said = plugin("activate", "--no-systemd", 0, cluster.osds()[0])
+    assert said.code == 0, said.text
+    assert POINT.is_mount()
+    assert (POINT / "type").read_text().strip() == "tablestore"
+
+
+def test_activate_needs_no_number(device: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", device)
+    shell("umount", POINT)
+    POINT.rmdir() if POINT.exists() else None
+    said = plugin("activate", "--no-systemd", "--all")
+    assert said.code == 0, said.text
+    assert POINT.is_mount()
+
+
+def test_activate_with_a_wrong_uuid_is_refused(place: list[str], cluster: Cluster) -> None:
+    plugin("prepare", "--data", *place)
+    plugin("activate", "--no-systemd", 0, "2f1c0e7a-4a68-4d39-9a61-6f0a3f9f6b10").refused(
+        "there is no TableStore of osd.0")
+    plugin("activate", "--no-systemd", 5, cluster.osds()[0]).refused("is osd.0, not osd.5")
+
+
+def test_activate_of_a_directory_whose_file_system_is_not_there(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    away = directory.rename(directory.with_name("away"))
+    plugin("activate", "--no-systemd", 0).refused("is its file system mounted?")
+    away.rename(directory)
+
+
+def test_activate_changes_the_capacity(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    said = plugin("activate", "--no-systemd", 0, "--capacity", "2G")
+    assert "--tablestore-capacity=2147483648" in said.text
+    assert listed()["0"][0]["capacity"] == 2 << 30
+
+
+def test_files_of_root_are_given_to_ceph(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    os.chown(directory / "keyring", 0, 0)
+    plugin("activate", "--no-systemd", 0)
+    assert (directory / "keyring").owner() == "ceph"
+
+
+def test_list_mounts_nothing_for_good(device: Path, cluster: Cluster) -> None:
+    assert listed() == {}
+    plugin("prepare", "--data", device)
+    shell("umount", POINT)
+    entry, = listed()["0"]
+    assert (entry["osd_fsid"], entry["device"]) == (cluster.osds()[0], str(device))
+    assert str(device) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_zap_gives_a_place_back(place: list[str], cluster: Cluster) -> None:
+    plugin("prepare", "--data", *place)
+    said = plugin("zap", "--osd-id", 0)
+    assert said.code == 0, said.text
+    assert listed() == {}
+    assert not POINT.exists()
+    if not place[1:]:
+        assert subprocess.run(["blkid", "-p", place[0]], capture_output=True).returncode == 2
+
+
+def test_zap_destroy_removes_the_directory(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    assert plugin("zap", "--destroy", directory).code == 0
+    assert not directory.exists()
+
+
+def test_zap_of_what_is_not_ours_is_refused(directory: Path, device: Path) -> None:
+    (directory / "letters").write_text("dear")
+    plugin("zap", directory).refused("holds no OSD of TableStore")
+    assert os.listdir(directory) == ["letters"]
+    shell("mkfs.xfs", "-q", device)
+    plugin("zap", device).refused("holds no OSD of TableStore")
+    assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode == 0
+
+
+def test_zap_of_an_osd_in_use_is_refused(place: list[str], cluster: Cluster) -> None:
+    plugin("prepare", "--data", *place)
+    with open(POINT / "fsid", "r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        plugin("zap", place[0]).refused("runs")
+    assert (POINT / "label").exists()
+
+
+def test_zap_wants_to_know_what(cluster: Cluster) -> None:
+    plugin("zap").refused("a directory or a device")
+
+
+def test_deactivate_unmounts_and_keeps_the_data(device: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", device)
+    said = plugin("deactivate", 0)
+    assert said.code == 0, said.text
+    assert str(device) not in Path("/proc/self/mountinfo").read_text()
+    assert listed()["0"][0]["osd_fsid"] == cluster.osds()[0]
+
+
+def test_trigger_understands_the_units_name(cluster: Cluster) -> None:
+    plugin("trigger", "nonsense").refused("is not NUMBER-UUID")
+    plugin("trigger", "7-2f1c0e7a-4a68-4d39-9a61-6f0a3f9f6b10").refused(
+        "there is no TableStore of osd.7 (2f1c0e7a-4a68-4d39-9a61-6f0a3f9f6b10)")

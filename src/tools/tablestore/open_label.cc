@@ -1,0 +1,47 @@
+// -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
+// vim: ts=8 sw=2 sts=2 expandtab
+#include "tools/tablestore/open_label.h"
+
+#include "include/stringify.h"
+#include "os/tablestore/engine/io/file_disk.h"
+
+namespace tablestore_tool {
+
+using namespace tablestore;
+
+Label read_label_of(const std::string& path, bool* is_damaged)
+{
+  FileDiskOptions options;
+  options.read_only = true;
+  const auto disk = open_file_disk(path, options);
+  if (!disk.ok())
+    throw Failure(exit_no_store, disk.status().what());
+  auto label = read_label(**disk, is_damaged);
+  require_ok(label.status());
+  return label.take();
+}
+
+std::string as_text(const StoreUuid& bytes)
+{
+  uuid_d uuid;
+  memcpy(const_cast<char*>(uuid.bytes()), bytes.data(), bytes.size());
+  return stringify(uuid);
+}
+
+void require_ok(const Status& s)
+{
+  if (!s.ok())
+    throw Failure(exit_of(-s.code()), s.what());
+}
+
+LockedStore::LockedStore(const Call& call) : lock(call.cct, call.options.path)
+{
+  refuse_in_use(call, Mount::For::use);
+  // Of a directory that is to be primed, the fsid file may be missing.
+  require(lock.open(StoreDir::Open::create), "cannot lock " + call.options.path);
+  auto disk = open_file_disk(call.options.path, {});
+  require_ok(disk.status());
+  opened = disk.take();
+}
+
+}  // namespace tablestore_tool
