@@ -121,7 +121,8 @@ install_packages() {
 purge_packages() {
   on_host apt-get purge -y -qq ceph-osd-tablestore ceph-volume-tablestore |
     grep -v '^(Reading database' &&
-    quietly '[ ! -e /usr/lib/ceph-tablestore ] && [ -z "$(dpkg-divert --list "*tablestore*")" ] &&
+    quietly '[ ! -e /usr/lib/ceph-tablestore ] && [ ! -e /usr/lib/python3/dist-packages/ceph_volume_tablestore ] &&
+      [ -z "$(dpkg-divert --list "*tablestore*")" ] &&
       ! dpkg -V ceph-osd ceph-base ceph-volume | grep -v "^missing\|^........ c "'
 }
 

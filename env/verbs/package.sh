@@ -1,7 +1,7 @@
 # ./run package: Debian packages of what is built, an apt repository of them, an image; and their
 # tests. What makes and tests them is in packaging/.
 
-PACKAGE_TOOLS="debhelper dpkg-dev lintian devscripts apt-utils"
+PACKAGE_TOOLS="debhelper dh-python dpkg-dev lintian devscripts apt-utils"
 PACKAGES=$STATE/packages   # /state/packages inside
 
 package_usage() {
