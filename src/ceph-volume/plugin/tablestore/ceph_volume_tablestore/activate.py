@@ -6,7 +6,7 @@ from ceph_volume import terminal
 from . import crypt, units
 from .listing import Found, all_osds, find, open_and_mount
 from .osd_dir import Osd, Settings, give_to_ceph
-from .place import check_cluster, unmount
+from .place import unmount
 from .shell import Refusal
 
 
@@ -14,7 +14,6 @@ def activate(found: Found, systemd: bool, capacity: int | None = None) -> Osd:
     """Runs, and will after a reboot. Of one that runs already nothing changes, unless it gets
     another capacity: then it has that from its next start on."""
     osd = open_and_mount(found)
-    check_cluster(osd)
     if capacity is not None:
         settings = Settings.load(osd.directory)
         settings.capacity = capacity

@@ -196,11 +196,15 @@ def place_of(data: str, encrypted: bool = False) -> Directory | Device:
     return Directory(path)
 
 
-def check_cluster(osd: Osd) -> None:
-    """An OSD of another cluster is nobody's to start or to write over."""
+def is_of_this_cluster(osd: Osd) -> bool:
     ours = conf.ceph.get_safe("global", "fsid", "") if conf.ceph else ""
-    if ours and osd.cluster_fsid and ours != osd.cluster_fsid:
-        raise Refusal(f"{osd.directory} has osd.{osd.osd_id} of another cluster"
+    return not ours or not osd.cluster_fsid or ours == osd.cluster_fsid
+
+
+def check_cluster(osd: Osd, where: Path | None = None) -> None:
+    """An OSD of another cluster is nobody's to start or to write over."""
+    if not is_of_this_cluster(osd):
+        raise Refusal(f"{where or osd.directory} has osd.{osd.osd_id} of another cluster"
                       f" ({osd.cluster_fsid})")
 
 

@@ -14,6 +14,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -188,11 +189,8 @@ def directory(cluster: Cluster) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture
-def device(cluster: Cluster) -> Iterator[Path]:
-    image = ROOM / "image"
-    with open(image, "w") as file:
-        file.truncate(DEVICE_BYTES)
+@contextmanager
+def loop_device(image: Path) -> Iterator[Path]:
     try:
         loop = shell("losetup", "--find", "--show", image).strip()
     except AssertionError as error:
@@ -203,8 +201,53 @@ def device(cluster: Cluster) -> Iterator[Path]:
     image.unlink()
 
 
+@contextmanager
+def others_hidden(own: set[Path]) -> Iterator[None]:
+    """Loop devices of somebody else on this machine: the plugin looks at all that there are."""
+    others = [path for path in Path("/dev").glob("loop[0-9]*") if path not in own]
+    for path in others:
+        shell("mount", "--bind", "/dev/null", path)
+    yield
+    for path in others:
+        shell("umount", path)
+
+
+def blank_image(name: str) -> Path:
+    image = ROOM / name
+    with open(image, "w") as file:
+        file.truncate(DEVICE_BYTES)
+    return image
+
+
+@pytest.fixture
+def device(cluster: Cluster) -> Iterator[Path]:
+    with loop_device(blank_image("image")) as path, others_hidden({path}):
+        yield path
+
+
+@pytest.fixture
+def two_devices(cluster: Cluster) -> Iterator[tuple[Path, Path]]:
+    """In the order in which they are looked at."""
+    with loop_device(blank_image("image")) as one, loop_device(blank_image("image2")) as two:
+        with others_hidden({one, two}):
+            yield one, two
+
+
+@pytest.fixture(autouse=True)
+def only_own_devices(request: pytest.FixtureRequest) -> Iterator[None]:
+    if {"device", "two_devices", "place"} & set(request.fixturenames):
+        yield
+    else:
+        with others_hidden(set()):
+            yield
+
+
 @pytest.fixture(params=["directory", "device"])
-def place(request: pytest.FixtureRequest) -> list[str]:
+def place(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """What follows --data."""
-    path = request.getfixturevalue(request.param)
-    return [str(path), *(["--capacity", CAPACITY] if request.param == "directory" else [])]
+    path = str(request.getfixturevalue(request.param))
+    if request.param == "device":
+        yield [path]
+    else:
+        with others_hidden(set()):
+            yield [path, "--capacity", CAPACITY]

@@ -34,6 +34,44 @@ def test_activate_needs_no_number(device: Path, cluster: Cluster) -> None:
     assert POINT.is_mount()
 
 
+def test_a_disk_of_another_cluster_is_in_nobodys_way(two_devices: tuple[Path, Path],
+                                                     cluster: Cluster) -> None:
+    foreign, own = two_devices
+    plugin("prepare", "--data", own)
+    shell("umount", POINT)
+    shell("dd", f"if={own}", f"of={foreign}", "bs=1M", "conv=sparse")
+    shell("xfs_admin", "-U", "11111111-0000-4000-8000-000000000000", foreign)
+    shell("mount", foreign, POINT)
+    (POINT / "ceph_fsid").write_text("22222222-0000-4000-8000-000000000000\n")
+    (POINT / "fsid").write_text("11111111-0000-4000-8000-000000000000\n")
+    shell("umount", POINT)
+    for words in (["--all"], ["0"]):
+        said = plugin("activate", "--no-systemd", *words)
+        assert said.code == (words == ["--all"]), said.text
+        assert f"{foreign} has osd.0 of another cluster" in said.text or words == ["0"]
+        assert shell("findmnt", "-n", "-o", "SOURCE", POINT).strip() == str(own)
+        assert f"{foreign} " not in Path("/proc/self/mountinfo").read_text()
+        shell("umount", POINT)
+
+
+def test_a_broken_disk_keeps_no_other_osd_from_starting(two_devices: tuple[Path, Path],
+                                                        cluster: Cluster) -> None:
+    broken, own = two_devices
+    plugin("prepare", "--data", own)
+    shell("umount", POINT)
+    shell("mkfs.xfs", "-q", "-L", "tablestore", broken)
+    shell("dd", "if=/dev/zero", f"of={broken}", "bs=512", "seek=1", "count=255")
+    assert f"{broken} cannot be read" in str(listed()["unknown"][0]["problem"])
+    assert f"an OSD that cannot be read ({broken})" in plugin("list").output
+    for words in (["--all"], ["0"]):
+        said = plugin("activate", "--no-systemd", *words)
+        assert said.code == (words == ["--all"]), said.text
+        assert POINT.is_mount()
+        shell("umount", POINT)
+    assert plugin("zap", broken).code == 0
+    assert "unknown" not in listed()
+
+
 def test_activate_with_a_wrong_uuid_is_refused(place: list[str], cluster: Cluster) -> None:
     plugin("prepare", "--data", *place)
     plugin("activate", "--no-systemd", 0, "2f1c0e7a-4a68-4d39-9a61-6f0a3f9f6b10").refused(
