@@ -52,7 +52,8 @@ class Scratch(unittest.TestCase):
 class Tables(Scratch):
     def test_a_test_that_is_gone_is_noticed(self) -> None:
         known = sorted({*QUICK, *SKIPPED})
-        for name, functions in zip(SCRIPTS, (known, [], [])):
+        for name in SCRIPTS:
+            functions = known if name == SCRIPTS[0] else []
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"function {each}() {{\n" for each in functions))
