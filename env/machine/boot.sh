@@ -56,5 +56,12 @@ printf '%s\n' "$name" >"$root/etc/hostname"
 printf '127.0.0.1 localhost %s\n' "$name" >"$root/etc/hosts"
 chroot "$root" ip link set lo up
 printf '%s\n' "$pid" >"$dir/pid"
-exec chroot "$root" /usr/bin/env -i container=nspawn PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-  /lib/systemd/systemd --system --show-status=no
+# Not a chroot: who enters a container in here would find himself outside of the machine.
+cd "$root"
+mkdir -p outside
+pivot_root . outside
+exec /usr/bin/env -i container=nspawn PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -ec '
+  cd /
+  umount -l /outside
+  rmdir /outside
+  exec /lib/systemd/systemd --system --show-status=no'

@@ -75,7 +75,7 @@ step_is() {
     printf 'ok   %s (%s)\n' "$name" "$(elapsed $((SECONDS - began)))"
   else
     printf 'FAIL %s\n' "$name"
-    quietly 'for pid in $(pgrep -f -- "ceph-osd .*--mkfs"); do
+    quietly 'for pid in $(pgrep -x -a ceph-osd | sed -n "s/ .*--mkfs.*//p"); do
       timeout 60 gdb -p $pid -batch -ex "thread apply all bt"
     done'
     quietly 'systemctl --failed --no-legend --no-pager;

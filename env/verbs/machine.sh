@@ -29,6 +29,7 @@ make_machine_base() {
       systemctl enable ceph.target ceph-mon.target ceph-mgr.target ceph-osd.target"
   rmdir "$base/root"
   install -D -m 755 "$CHECKOUT/env/machine/podman.sh" "$base/upper/usr/local/bin/podman"
+  install -D -m 755 "$CHECKOUT/env/machine/sysctl.sh" "$base/upper/usr/local/sbin/sysctl"
   install -D -m 644 -t "$base/upper/etc/containers" "$CHECKOUT"/env/machine/{containers,storage}.conf
 }
 

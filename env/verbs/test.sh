@@ -5,7 +5,7 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | deploy | ceph-volume | all) suite=$1; shift ;; esac
+  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | deploy | ceph-volume | cephadm | kubernetes | all) suite=$1; shift ;; esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -20,6 +20,8 @@ run_tests() {
     package) suite_package "$@" ;;
     ceph-volume) suite_ceph_volume "$@" ;;
     deploy) suite_deploy "$@" ;;
+    cephadm) suite_cephadm "$@" ;;
+    kubernetes) suite_kubernetes "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
       suite_unit

@@ -118,6 +118,8 @@ def parser() -> argparse.ArgumentParser:
         making.add_argument("--dmcrypt", action="store_true", help="encrypt the device")
         making.add_argument("--no-systemd", action="store_true",
                             help="leave the start to somebody else")
+        making.add_argument("--cephadm", action="store_true", help="leave no keyring: 'cephadm"
+                            " deploy' brings it, and fails where there is another")
 
     again = verb("activate", run_activate, "start an OSD that was prepared, now and at each boot")
     again.add_argument("osd_id", nargs="?", type=int, metavar="N")

@@ -28,17 +28,20 @@ class Wanted:
     osd_id: int | None = None
     device_class: str | None = None
     dmcrypt: bool = False
+    cephadm: bool = False
 
     @staticmethod
     def of(args: argparse.Namespace) -> "Wanted":
         return Wanted(args.data, args.capacity, args.provision or 0, args.osd_id,
-                      args.crush_device_class, args.dmcrypt)
+                      args.crush_device_class, args.dmcrypt, args.cephadm)
 
 
 def prepare(wanted: Wanted) -> Osd:
     """The OSD, made or found; it does not run yet."""
     check_program()
     place = place_of(wanted.data, wanted.dmcrypt)
+    if wanted.cephadm:
+        check_cephadm(place, wanted)
     finished = finished_at(place)
     if finished:
         check_cluster(finished)
@@ -56,6 +59,16 @@ def check_program() -> None:
                          "--show-config-value", "tablestore_capacity")
     if code != 0:
         raise Refusal("the ceph-osd of this host has no TableStore: install ceph-osd-tablestore")
+
+
+def check_cephadm(place: Directory | Device, wanted: Wanted) -> None:
+    """Its unit mounts nothing, and gives the OSD no options of ours."""
+    if isinstance(place, Device):
+        raise Refusal("--cephadm needs a directory: make a file system on the device, and mount it"
+                      " at each boot")
+    if wanted.capacity:
+        raise Refusal("--cephadm takes no capacity: say --capacity 0 here, and 'ceph config set"
+                      " osd.N tablestore_capacity SIZE --force' before 'cephadm deploy'")
 
 
 def check_id(place: Directory | Device, osd_id: int) -> None:
@@ -95,6 +108,8 @@ def make(place: Directory | Device, wanted: Wanted, undo: Undo) -> Osd:
     settings = Settings(wanted.capacity or 0, wanted.provision)
     make_store(osd_id, marker, settings)
     settings.save(data_path(osd_id))
+    if wanted.cephadm:
+        (data_path(osd_id) / "keyring").unlink()
     (data_path(osd_id) / MARKER).unlink()
     give_to_ceph(data_path(osd_id).resolve())
     osd = Osd.load(data_path(osd_id))

@@ -20,8 +20,10 @@ def run(*command: object, stdin: str | None = None, show: bool = True) -> list[s
 
 def attempt(*command: object, stdin: str | None = None, show: bool = False
             ) -> tuple[int, list[str], list[str]]:
-    """Exit code, output and errors of a program that may fail."""
-    output, errors, code = process.call([str(word) for word in command], stdin=stdin,
+    """Exit code, output and errors of a program that may fail. It is always sent something:
+    otherwise process.call() reads one of its pipes to the end before the other, and a ceph-osd that
+    aborts, and says all that it remembers, waits for ever for somebody to read the other."""
+    output, errors, code = process.call([str(word) for word in command], stdin=stdin or "\n",
                                         show_command=show, verbose_on_failure=False,
                                         logfile_verbose=stdin is None)
     return code, output, errors

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,6 +108,13 @@ class StopAt:
         return counted
 
 
+def free_port() -> int:
+    """Two runs at once have a monitor each."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Cluster:
     """A monitor, and what it knows."""
 
@@ -115,11 +123,12 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        address = f"[v2:127.0.0.1:{free_port()}]"
         for each in ("/etc/ceph", "/var/lib/ceph/osd", "/var/lib/ceph/bootstrap-osd", self._room):
             Path(each).mkdir(parents=True, exist_ok=True)
         fsid = str(uuid.uuid4())
         Path("/etc/ceph/ceph.conf").write_text(
-            f"[global]\nfsid = {fsid}\nmon host = [v2:127.0.0.1:13300]\n"
+            f"[global]\nfsid = {fsid}\nmon host = {address}\n"
             "mon warn on insecure global id reclaim allowed = false\n"
             f"mon data = {self._room}/data\nlog file = {self._room}/$name.log\n"
             "pid file =\nadmin socket =\n")
@@ -132,8 +141,8 @@ class Cluster:
                   "--cap", "mon", cap)
         for each in (admin, bootstrap):
             shell("ceph-authtool", keys, "--import-keyring", each)
-        shell("monmaptool", "--create", "--clobber", "--addv", "a", "[v2:127.0.0.1:13300]",
-              "--fsid", fsid, self._room / "map")
+        shell("monmaptool", "--create", "--clobber", "--addv", "a", address, "--fsid", fsid,
+              self._room / "map")
         shell("ceph-mon", "--mkfs", "-i", "a", "--monmap", self._room / "map", "--keyring", keys)
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "ceph-mon", "-f", "-i", "a"],

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -94,6 +95,14 @@ def test_class_number_and_capacity_are_kept(directory: Path, cluster: Cluster) -
     assert listed["7"][0]["data"] == str(directory)
 
 
+def test_for_cephadm_there_is_no_keyring(directory: Path, cluster: Cluster) -> None:
+    said = plugin("prepare", "--cephadm", "--data", directory, "--capacity", 0)
+    assert said.code == 0, said.text
+    assert not (directory / "keyring").exists()
+    shell("ceph-osd", "-i", 0, "--get-osd-fsid", "--no-mon-config")
+    assert shell("ceph", "auth", "get-key", "osd.0")
+
+
 def test_number_of_a_destroyed_osd_is_taken_again(directory: Path, cluster: Cluster) -> None:
     plugin("prepare", "--data", directory, "--capacity", CAPACITY)
     shell("ceph", "osd", "destroy-actual", 0, "--yes-i-really-mean-it")
@@ -115,4 +124,21 @@ def test_failure_of_a_program_is_undone(directory: Path, cluster: Cluster, fault
 
     said = plugin("prepare", "--data", directory, "--capacity", CAPACITY, before=break_it)
     assert said.code != 0
+    nothing_is_left([str(directory)], cluster)
+
+
+def test_program_that_dies_with_many_words_is_not_waited_for(directory: Path, cluster: Cluster
+                                                             ) -> None:
+    """As ceph-osd when it aborts: it says all that it remembers."""
+    many = "yes 'what there was' | head -c 500000 >&2; echo 'the last words' >&2; exit 1"
+
+    def break_it() -> None:
+        from ceph_volume import process
+        signal.alarm(20)
+        whole = process.call
+        process.call = lambda words, **options: whole(
+            ["sh", "-c", many] if "--mkfs" in words else words, **options)
+
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY,
+           before=break_it).refused("the last words")
     nothing_is_left([str(directory)], cluster)

@@ -61,6 +61,16 @@ def test_capacity_that_is_no_size(directory: Path) -> None:
     assert said.code == 2 and "'much' is not a size" in said.text
 
 
+def test_capacity_that_cephadm_would_not_tell_the_osd(directory: Path) -> None:
+    plugin(*create(directory, "--cephadm", "--capacity", CAPACITY)).refused("takes no capacity")
+    assert os.listdir(directory) == []
+
+
+def test_device_that_cephadm_would_not_mount(device: Path) -> None:
+    plugin(*create(device, "--cephadm")).refused("needs a directory")
+    assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode == 2
+
+
 def test_directory_that_the_unit_hides(cluster: Cluster) -> None:
     path = Path("/var/tmp/osd")
     path.mkdir(parents=True, exist_ok=True)
