@@ -5,7 +5,10 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | deploy | ceph-volume | all) suite=$1; shift ;; esac
+  case ${1-} in
+    unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | package | deploy | ceph-volume | all)
+      suite=$1; shift ;;
+  esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -17,6 +20,7 @@ run_tests() {
     fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
+    metrics) suite_metrics "$@" ;;
     package) suite_package "$@" ;;
     ceph-volume) suite_ceph_volume "$@" ;;
     deploy) suite_deploy "$@" ;;
