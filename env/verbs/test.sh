@@ -32,7 +32,7 @@ run_tests() {
       in_background sanitizers-engine suite_engine_sanitizers
       suite_store
       in_background sanitizers-store suite_store_sanitizers
-      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
+      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench; suite_metrics
       suite_package --quick; suite_ceph_volume; suite_deploy --quick
       collect_background ;;
   esac

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -40,6 +41,7 @@ CEPH = Path("/ceph")
 SCRAPE_SECONDS = 2
 RATE_INTERVAL = "20s"
 DATA_SECONDS = 90
+PICTURE_SECONDS = 60
 
 
 def rules_are_well_formed() -> str:
@@ -183,8 +185,12 @@ def query(port: int, expression: str) -> list[float]:
 def dashboard_queries() -> Iterator[tuple[str, str]]:
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel["targets"]:
-            yield panel["title"], target["expr"].replace("$osd", ".*").replace(
-                "$__rate_interval", RATE_INTERVAL)
+            yield panel["title"], as_query(target["expr"])
+
+
+def as_query(expression: str) -> str:
+    """With the values that Grafana would put in, of all OSDs."""
+    return expression.replace("$osd", ".*").replace("$__rate_interval", RATE_INTERVAL)
 
 
 def every_query_has_data(port: int) -> str:
@@ -250,8 +256,16 @@ def asok(cluster: Cluster, name: str, *words: str) -> str:
     return run_tool("ceph", "--admin-daemon", cluster.layout.socket(name), *words)
 
 
-def watched_cluster(count: Count, wanted: list[str], keep: bool) -> None:
-    with EphemeralCluster("metrics-test", "tablestore", 2, keep=keep) as cluster:
+def make_picture(port: int, file: Path) -> str:
+    from picture import draw  # pylint: disable=import-outside-toplevel
+    time.sleep(PICTURE_SECONDS)   # of load
+    draw(DASHBOARD, file, as_query, port, PICTURE_SECONDS)
+    return str(file)
+
+
+def watched_cluster(count: Count, options: argparse.Namespace) -> None:
+    wanted = options.only
+    with EphemeralCluster("metrics-test", "tablestore", 2, keep=options.keep) as cluster:
         cluster.create_pool("metrics", groups=8, size=2)
         io = cluster.client.open_pool("metrics")
         target = enable_prometheus(cluster)
@@ -264,6 +278,8 @@ def watched_cluster(count: Count, wanted: list[str], keep: bool) -> None:
                     "an_alert_of_the_store_reaches_prometheus":
                         lambda: an_alert_of_the_store_reaches_prometheus(cluster, port),
                 }
+                if options.picture:
+                    tests["picture"] = lambda: make_picture(port, ROOT / options.picture)
                 for name, test in tests.items():
                     one(count, wanted, name, test)
             io.close()
@@ -286,6 +302,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", metavar="NAME", default=[],
                         help="only tests with NAME in their name; may be repeated")
     parser.add_argument("--offline", action="store_true", help="only what needs no cluster")
+    parser.add_argument("--picture", metavar="FILE",
+                        help="draw the dashboard into FILE of the checkout, after a minute of load")
     parser.add_argument("--keep", action="store_true", help="leave the cluster running")
     options = parser.parse_args()
     signals_as_exceptions()
@@ -296,7 +314,7 @@ def main() -> None:
     one(count, options.only, "upstream_patches_apply", upstream_patches_apply)
     if not options.offline:
         with count.one("watched_cluster"):
-            watched_cluster(count, options.only, options.keep)
+            watched_cluster(count, options)
     print(f"{count.passed} passed, {count.failed} failed, 0 skipped")
     sys.exit(1 if count.failed else 0)
 
