@@ -68,7 +68,7 @@ def draw_panel(axes: Any, panel: dict[str, Any], series: list[Series]) -> None:
     if defaults.get("min") == 0:
         axes.set_ylim(bottom=0)
     if series:
-        axes.legend(fontsize=6, ncols=3, loc="lower left", framealpha=0.5)
+        axes.legend(fontsize=6, ncols=4, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
 
 
 def draw(dashboard: Path, file: Path, as_query: Callable[[str], str], port: int,
