@@ -105,5 +105,5 @@ TEST_F(StoreAllocations, OfAReadFromMemoryAreFew)
   for (int i = 0; i < 101; ++i)
     times.push_back(to_read(object("o0")).times);
   RecordProperty("allocations", std::to_string(median(times)));
-  EXPECT_LE(median(times), 6u);
+  EXPECT_LE(median(times), 5u);
 }
