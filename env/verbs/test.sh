@@ -5,7 +5,11 @@ passed=0 failed=0 skipped=0
 
 run_tests() {
   local suite=all
-  case ${1-} in unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | package | deploy | ceph-volume | cephadm | kubernetes | all) suite=$1; shift ;; esac
+  case ${1-} in
+    unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | \
+      package | deploy | ceph-volume | cephadm | kubernetes | all)
+      suite=$1; shift ;;
+  esac
   case $suite in
     unit) suite_unit "$@" ;;
     store) suite_store "$@" ;;
@@ -17,6 +21,7 @@ run_tests() {
     fuzz) suite_fuzz "$@" ;;
     mutants) suite_mutants "$@" ;;
     bench) suite_bench "$@" ;;
+    metrics) suite_metrics "$@" ;;
     package) suite_package "$@" ;;
     ceph-volume) suite_ceph_volume "$@" ;;
     deploy) suite_deploy "$@" ;;
@@ -30,7 +35,7 @@ run_tests() {
       in_background sanitizers-engine suite_engine_sanitizers
       suite_store
       in_background sanitizers-store suite_store_sanitizers
-      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench
+      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench; suite_metrics
       suite_package --quick; suite_ceph_volume; suite_deploy --quick
       collect_background ;;
   esac

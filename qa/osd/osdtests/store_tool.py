@@ -98,7 +98,8 @@ def store_tool_looks_and_changes_nothing(bed: Bed) -> str:
         free = sum(extent["length"] for each in said["free-dump"]["containers"]
                    for extent in each["extents"])
         check_equal(free, said["free-score"]["free_bytes"], "bytes of free space")
-        check(0 <= said["free-score"]["score"] <= 1, f"the score is {said['free-score']}")
+        check(0 <= said["free-score"]["fragmentation_rating"] <= 1,
+              f"the score is {said['free-score']}")
         check(said["stats"]["space"]["allocated"] > 0, "nothing is allocated")
         groups = said["log-dump"]["groups"]
         check(groups and all(one["first_lsn"] + one["transactions"] == other["first_lsn"]

@@ -115,8 +115,23 @@ int TableStore::open(OpenFor purpose)
   return r;
 }
 
+int TableStore::check_at_mount()
+{
+  using CheckAtMount = StoreOptions::CheckAtMount;
+  const CheckAtMount wanted = home.options.check_at_mount();
+  if (wanted == CheckAtMount::none)
+    return 0;
+  const int r = fsck(wanted == CheckAtMount::deep);
+  if (r > 0)
+    derr << __func__ << " the store has " << r << " errors, and tablestore_fsck_on_mount is set: "
+         << "run ceph-objectstore-tool --op repair" << dendl;
+  return r > 0 ? -EIO : r;
+}
+
 int TableStore::mount()
 {
+  if (int r = check_at_mount(); r < 0)
+    return r;
   int r = open(OpenFor::use);
   if (r == 0 && parts().engine.needs_adoption()) {
     derr << __func__ << " a part of this store's log was lost, and which blocks objects own is"

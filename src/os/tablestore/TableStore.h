@@ -139,6 +139,8 @@ class TableStore : public ObjectStore {
 
  private:
   int open(tablestore::OpenFor purpose);
+  /// tablestore_fsck_on_mount: 0, or an error.
+  int check_at_mount();
 
   tablestore::StoreHome home;
   tablestore::ErrorInjection injected{home.options.inject_read_errors};

@@ -53,8 +53,9 @@ MountedStore::Foundation::Foundation(StoreHome& home, std::shared_ptr<Disk> disk
   : disk(std::move(disk)),
     troubles(std::make_shared<Troubles>()),
     spurious_reads(home.cct, home.options, home.logger, *troubles),
+    slow_ops(home.cct, home.options, home.logger),
     throttle(home.cct, home.options),
-    callbacks(home.cct, home.surroundings->threads(), home.logger, throttle)
+    callbacks(home.cct, home.surroundings->threads(), home.logger, throttle, slow_ops)
 {
 }
 
@@ -170,7 +171,8 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
     damaged(*foundation->troubles),
     lost_names(cct, engine, *foundation->troubles),
     reference_maps(cct, engine),
-    data({cct, engine, reference_maps, data_cache, foundation->spurious_reads},
+    data({cct, engine, reference_maps, data_cache, foundation->spurious_reads,
+          foundation->slow_ops, home.logger},
          home.options.inline_max_bytes,
          read_threads(home.surroundings->threads())),
     nids(engine, home.surroundings->threads(), found.nid_max),
@@ -179,7 +181,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
     collections(cct, engine, home.surroundings->threads()),
     listing(cct, engine, lost_names, home.logger),
     objects({cct, engine, onodes, data, injected, damaged, erased, lost_names, home.options,
-             home.logger}),
+             home.logger, foundation->slow_ops}),
     omap(cct, engine, objects, home.logger),
     txns({cct, engine, collections, objects, onodes, data, reference_maps, nids, pools, injected,
           damaged, erased, lost_names, home.logger,
@@ -189,7 +191,7 @@ MountedStore::MountedStore(StoreHome& home, std::unique_ptr<Foundation> built, c
     compaction({cct, engine, collections, objects, data, txns, home.surroundings->threads()}),
     memory({cct, home.options, engine, onodes, data_cache, foundation->table_cache}),
     statistics({engine, onodes, data_cache, reference_maps, pools, gate, home.logger,
-                *foundation->troubles})
+                *foundation->troubles, foundation->slow_ops, home.options})
 {
 }
 
@@ -276,7 +278,8 @@ void MountedStore::start()
 {
   foundation->callbacks.start();
   ticker.emplace(home.surroundings->threads(), [this] { tick(); });
-  admin.emplace(cct, engine, collections, objects, lost_names, compaction, statistics);
+  admin.emplace(AdminCommands::Parts{cct, engine, collections, listing, objects, lost_names,
+                                     compaction, statistics});
 }
 
 // ---- umount
@@ -302,7 +305,7 @@ void MountedStore::tick()
   memory.tick();
   reference_maps.trim();
   foundation->spurious_reads.tell();
-  statistics.refresh_counters();
+  statistics.tick();
 }
 
 int MountedStore::drop_caches()

@@ -13,6 +13,7 @@
 #include "os/tablestore/compaction/container_compaction.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/troubles.h"
+#include "os/tablestore/home/slow_ops.h"
 #include "os/tablestore/home/store_home.h"
 #include "os/tablestore/home/store_meta.h"
 #include "os/tablestore/memory/memory_budget.h"
@@ -81,6 +82,7 @@ class MountedStore {
     const std::shared_ptr<Disk> disk;
     const std::shared_ptr<Troubles> troubles;   ///< of this mount
     SpuriousReads spurious_reads;
+    SlowOps slow_ops;
     TxnThrottle throttle;
     CommitCallbacks callbacks;
     Reporter reporter;

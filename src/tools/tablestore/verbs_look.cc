@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "include/stringify.h"
+#include "os/tablestore/operate/free_space_dump.h"
 #include "tools/tablestore/open_label.h"
 #include "tools/tablestore/verbs.h"
 
@@ -11,12 +12,6 @@ namespace tablestore_tool {
 using namespace tablestore;
 
 namespace {
-
-std::string class_name(unsigned slot_class)
-{
-  const uint64_t kib = uint64_t(slot_blocks(slot_class)) * block_bytes >> 10;
-  return kib < 1024 ? std::to_string(kib) + "K" : std::to_string(kib >> 10) + "M";
-}
 
 std::string as_time(uint64_t unix_seconds)
 {
@@ -109,15 +104,7 @@ Exit containers(Call& call)
   ceph::Formatter& f = call.f;
   f.open_array_section("containers");
   for (const ContainerUsage& each : mount.parts().engine.containers()) {
-    f.open_object_section("container");
-    f.dump_string("file", each.path);
-    f.dump_string("class", class_name(each.slot_class));
-    f.dump_unsigned("bytes", each.blocks * block_bytes);
-    f.dump_unsigned("used_bytes", each.owned_blocks * block_bytes);
-    f.dump_unsigned("free_bytes", each.free_blocks * block_bytes);
-    f.dump_unsigned("unwritten_free_bytes", each.unwritten_free_blocks * block_bytes);
-    f.dump_unsigned("given_back_bytes", each.punched_blocks * block_bytes);
-    f.close_section();
+    dump_container(each, &f);
     call.flush();
   }
   f.close_section();

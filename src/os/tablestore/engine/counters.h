@@ -23,6 +23,9 @@ struct Counters {
   Count data_bytes{0};          // written to containers by transactions
   Count data_writes{0};         // write requests to containers
   Count group_ns{0};            // sum over groups: from taking the group to durable
+  Count queued_ns{0};           // sum over transactions: from submit() to taking the group
+  Count log_ns{0};              // sum over groups: from taking it to its record being written
+  Count data_ns{0};             // sum over groups: how long each then waited for its data
   Count flush_ns{0};            // sum over flushes
   Count apply_ns{0};            // sum over groups: table write
   Count groups_here{0};         // made durable by the thread that submitted them
@@ -71,6 +74,9 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"data_bytes", &Counters::data_bytes},
     {"data_writes", &Counters::data_writes},
     {"group_ns", &Counters::group_ns},
+    {"queued_ns", &Counters::queued_ns},
+    {"log_ns", &Counters::log_ns},
+    {"data_ns", &Counters::data_ns},
     {"flush_ns", &Counters::flush_ns},
     {"apply_ns", &Counters::apply_ns},
     {"groups_here", &Counters::groups_here},

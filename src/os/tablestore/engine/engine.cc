@@ -799,6 +799,39 @@ Result<std::vector<DamagedTableFile>> Engine::salvage_table(
                  lost);
 }
 
+FreeSpace Engine::free_space() const { return impl_->containers->allocator().free_space(); }
+
+void Engine::visit_free_runs(
+    const std::function<void(unsigned slot_class, const Run& run)>& visitor) const {
+  impl_->containers->allocator().visit_free_runs(visitor);
+}
+
+Result<uint64_t> Engine::punch() {
+  uint64_t sum = 0;
+  for (;;) {
+    uint64_t bytes = 0;
+    const auto worked = impl_->containers->punch_step(&bytes);
+    if (!worked.ok()) return worked.status();
+    if (*worked != Worked::yes) return sum;
+    sum += bytes;
+  }
+}
+
+EngineGauges Engine::gauges() {
+  EngineGauges g;
+  g.log_used_bytes = impl_->lane->log_used_bytes();
+  g.log_capacity_bytes = impl_->log->capacity_bytes();
+  g.log_is_pressed = impl_->lane->is_log_pressed();
+  g.table_bytes = impl_->table->file_bytes();
+  const Table::Work work = impl_->table->work();
+  g.table_pending_compaction_bytes = work.pending_compaction_bytes;
+  g.table_flushed_bytes = work.flushed_bytes;
+  g.table_compacted_bytes = work.compacted_bytes;
+  for (const auto& c : impl_->containers->allocator().usage().classes)
+    g.unprepared_free_bytes += c.unwritten_free_blocks * block_bytes;
+  return g;
+}
+
 std::vector<std::pair<std::string, uint64_t>> Engine::statistics() {
   std::vector<std::pair<std::string, uint64_t>> all;
   for (const auto& [name, member] : counter_names)

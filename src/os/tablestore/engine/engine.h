@@ -14,6 +14,7 @@
 
 #include <any>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,6 +29,7 @@
 
 #include "os/tablestore/engine/container/allocator_usage.h"
 #include "os/tablestore/engine/container/block_bitmap.h"
+#include "os/tablestore/engine/container/free_space.h"
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/io/disk.h"
@@ -179,6 +181,7 @@ class Txn {
   std::vector<Extent> frees_;
   uint64_t data_bytes_ = 0;
   uint64_t lsn_ = 0;
+  std::chrono::steady_clock::time_point queued_at_;
   std::atomic<uint32_t> writes_in_flight_{0};
 };
 
@@ -243,6 +246,18 @@ struct EngineMemory {
   uint64_t sum() const {
     return table_cache_bytes + memtable_bytes + bitmap_bytes + in_flight_bytes;
   }
+};
+
+// How full and how busy its parts are: cheap, for once a second.
+struct EngineGauges {
+  uint64_t log_used_bytes = 0;              // what a restart would read
+  uint64_t log_capacity_bytes = 0;
+  bool log_is_pressed = false;              // more than half of it is used: a checkpoint is wanted
+  uint64_t table_bytes = 0;                 // its files
+  uint64_t table_pending_compaction_bytes = 0;
+  uint64_t table_flushed_bytes = 0;         // written since the start, as the next
+  uint64_t table_compacted_bytes = 0;
+  uint64_t unprepared_free_bytes = 0;       // in containers: free, and never written
 };
 
 // Thread-safe unless said. One Engine per directory: open() refuses a directory that is open.
@@ -361,19 +376,29 @@ class Engine {
   EngineMemory memory() const;
   uint64_t estimate_row_bytes(Family family, std::string_view begin, std::string_view end);
   const Counters& counters() const;
+  EngineGauges gauges();
   // Names and values of everything worth a look: counters, slots per class, the table's own
   // statistics.
   std::vector<std::pair<std::string, uint64_t>> statistics();
   std::string store_uuid() const;
 
-  // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
-  // nobody submits.
-  std::map<uint32_t, BlockBitmap> owned_blocks();
-  // All containers, by number.
+  // --- for operators and tools. These look at the bitmaps of all containers, one at a time.
+  FreeSpace free_space() const;
+  // By container and block. What was given back to the file system is free, too.
+  void visit_free_runs(
+      const std::function<void(unsigned slot_class, const Run& run)>& visitor) const;
+  // By number.
   std::vector<ContainerUsage> containers() const;
+  // Gives back to the file system what background work would, without waiting until containers have
+  // been quiet for long. How many bytes. An error: what the file system said.
+  Result<uint64_t> punch();
   // Gives some of what is free, also what was provisioned, back to the file system, in whole files
   // where they are empty. So many bytes; 0: nothing is left. It is taken again when it is needed.
   Result<uint64_t> give_back();
+
+  // For fsck: which blocks are owned according to the log, by container. Exact after drain() while
+  // nobody submits.
+  std::map<uint32_t, BlockBitmap> owned_blocks();
   // Which blocks rows own is not known, since a loss was accepted where the table is ahead of the
   // log. Until adopt_owned() has succeeded, reserve() refuses (EROFS), nothing is prepared or
   // given back to the file system, and the store opens only with accept_log_loss.

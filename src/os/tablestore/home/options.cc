@@ -44,6 +44,7 @@ void StoreOptions::load_changeable()
   read_error_probability = conf.get_val<double>("tablestore_debug_read_error_probability");
   retry_disk_reads = conf.get_val<uint64_t>("tablestore_retry_disk_reads");
   warn_on_spurious_read_errors = conf.get_val<bool>("tablestore_warn_on_spurious_read_errors");
+  log_op_age_ns = int64_t(conf.get_val<double>("tablestore_log_op_age") * 1e9);
   inject_read_errors = conf.get_val<bool>("tablestore_debug_inject_read_err");
 }
 
@@ -69,6 +70,33 @@ EngineOptions StoreOptions::engine_options() const
       ? conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_trigger") : 0;
   options.accept_log_loss = conf.get_val<bool>("tablestore_accept_log_loss");
   return options;
+}
+
+StoreOptions::Warnings StoreOptions::warnings() const
+{
+  const auto& conf = cct->_conf;
+  return {
+    .slow_ops_lifetime_seconds = conf.get_val<uint64_t>("tablestore_slow_ops_warn_lifetime"),
+    .slow_ops_threshold = conf.get_val<uint64_t>("tablestore_slow_ops_warn_threshold"),
+    .stalled_read_lifetime_seconds =
+        conf.get_val<uint64_t>("tablestore_stalled_read_warn_lifetime"),
+    .stalled_read_threshold = conf.get_val<uint64_t>("tablestore_stalled_read_warn_threshold"),
+    .free_fragmentation = conf.get_val<double>("tablestore_warn_on_free_fragmentation"),
+    .table_size = conf.get_val<double>("tablestore_warn_on_table_size"),
+    .fragmentation_check_seconds =
+        conf.get_val<uint64_t>("tablestore_fragmentation_check_period"),
+    .checkpoint_late_seconds = conf.get_val<uint64_t>("tablestore_warn_on_checkpoint_late"),
+    .log_full = conf.get_val<bool>("tablestore_warn_on_log_full"),
+  };
+}
+
+StoreOptions::CheckAtMount StoreOptions::check_at_mount() const
+{
+  const auto& conf = cct->_conf;
+  if (!conf.get_val<bool>("tablestore_fsck_on_mount"))
+    return CheckAtMount::none;
+  return conf.get_val<bool>("tablestore_fsck_on_mount_deep") ? CheckAtMount::deep
+                                                             : CheckAtMount::quick;
 }
 
 uint64_t StoreOptions::fixed_cache_bytes() const
@@ -112,6 +140,7 @@ std::vector<std::string> StoreOptions::get_tracked_keys() const noexcept
     "tablestore_debug_read_error_probability",
     "tablestore_retry_disk_reads",
     "tablestore_warn_on_spurious_read_errors",
+    "tablestore_log_op_age",
     "tablestore_debug_inject_read_err",
     "osd_memory_target",
     "osd_memory_base",

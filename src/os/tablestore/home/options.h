@@ -53,6 +53,7 @@ class StoreOptions : public md_config_obs_t {
   std::atomic<double> read_error_probability;
   std::atomic<uint64_t> retry_disk_reads;            ///< of a read that fails
   std::atomic<bool> warn_on_spurious_read_errors;
+  std::atomic<int64_t> log_op_age_ns;                ///< longer than this is slow
   std::atomic<bool> inject_read_errors;     ///< those that were injected are in force
 
   /// Of all caches together, where the operator has fixed it; else 0.
@@ -62,6 +63,19 @@ class StoreOptions : public md_config_obs_t {
   uint64_t first_cache_bytes() const;
   /// What the store keeps for itself of a disk of this size.
   uint64_t reserve_bytes(uint64_t total_bytes) const;
+
+  /// When the operator is warned. Looked up once a second.
+  struct Warnings {
+    uint64_t slow_ops_lifetime_seconds, slow_ops_threshold;
+    uint64_t stalled_read_lifetime_seconds, stalled_read_threshold;
+    double free_fragmentation, table_size;
+    uint64_t fragmentation_check_seconds, checkpoint_late_seconds;
+    bool log_full;
+  };
+  Warnings warnings() const;
+  /// Whether a mount for use begins with a check, and with which.
+  enum class CheckAtMount { none, quick, deep };
+  CheckAtMount check_at_mount() const;
 
   std::vector<std::string> get_tracked_keys() const noexcept override;
   void handle_conf_change(const ConfigProxy& conf,

@@ -28,6 +28,8 @@ ObjectData::ObjectData(const Parts& parts, uint64_t inline_max, unsigned read_th
     references(parts.references),
     cache(parts.cache),
     spurious_reads(parts.spurious_reads),
+    slow_ops(parts.slow_ops),
+    logger(parts.logger),
     inline_max(inline_max),
     map(cct, engine),
     helpers(read_threads)

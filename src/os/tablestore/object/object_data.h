@@ -20,6 +20,7 @@ namespace tablestore {
 
 class ReferenceMaps;
 class DataCache;
+class SlowOps;
 class SpuriousReads;
 
 /// Bytes that are owed to a reader, but that nobody knows any more.
@@ -58,6 +59,8 @@ class ObjectData {
     ReferenceMaps& references;
     DataCache& cache;
     SpuriousReads& spurious_reads;
+    SlowOps& slow_ops;
+    ceph::common::PerfCounters& logger;
   };
   ObjectData(const Parts& parts, uint64_t inline_max,
              unsigned read_threads = read_threads_default);
@@ -190,6 +193,9 @@ class ObjectData {
   /// meet.
   void read_and_verify(const Onode& o, std::span<const Missing> pieces, const Run& run,
                        const Run& part, ceph::buffer::ptr& memory, std::vector<BadBlocks>* bad);
+  /// The disk took so long for it.
+  void note_disk_read(ceph::timespan took, const Onode& o, const ExtentMap::Piece& piece,
+                      const Run& where);
   static BadBlocks bad_checksum(const Onode& o, const ExtentMap::Piece& piece, uint32_t block,
                                 uint32_t expected, uint32_t found);
   /// For messages: object and offset, container and offset.
@@ -261,6 +267,8 @@ class ObjectData {
   ReferenceMaps& references;
   DataCache& cache;
   SpuriousReads& spurious_reads;
+  SlowOps& slow_ops;
+  ceph::common::PerfCounters& logger;
   const uint64_t inline_max;
   const ExtentMap map;
   ReadHelpers helpers;

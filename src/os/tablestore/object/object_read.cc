@@ -9,10 +9,13 @@
 
 #include "common/debug.h"
 #include "common/dout.h"
+#include "common/perf_counters.h"
 #include "include/ceph_assert.h"
 #include "include/rados.h"
 #include "include/stringify.h"
 #include "os/tablestore/engine/format/crc32c.h"
+#include "os/tablestore/home/perf.h"
+#include "os/tablestore/home/slow_ops.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/spurious_reads.h"
@@ -82,10 +85,15 @@ int ObjectData::read_blocks(Onode& o, const BlockRange& range, ceph::buffer::lis
   const std::vector<ExtentMap::Piece> pieces = map.lookup(o, range);
   std::vector<ceph::buffer::list> data(pieces.size());
   std::vector<Missing> missing;
+  uint64_t hit_bytes = 0, miss_bytes = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (past_cache || !cache.get(pieces[i].physical, data[i]))
+    const bool hit = !past_cache && cache.get(pieces[i].physical, data[i]);
+    (hit ? hit_bytes : miss_bytes) += pieces[i].physical.length_bytes();
+    if (!hit)
       missing.push_back(Missing{pieces[i], &data[i]});
   }
+  logger.inc(l_tablestore_data_hit_bytes, hit_bytes);
+  logger.inc(l_tablestore_data_miss_bytes, miss_bytes);
   if (int r = read_missing(o, missing, keep); r < 0)
     return r;
   uint64_t position = range.first;
@@ -180,13 +188,17 @@ void ObjectData::read_and_verify(const Onode& o, std::span<const Missing> pieces
                                  std::vector<BadBlocks>* bad)
 {
   char* const bytes = memory.c_str() + uint64_t(part.block - run.block) * block_bytes;
+  const auto started_at = ceph::mono_clock::now();
   const Status status = engine.read(
     part, std::span(reinterpret_cast<std::byte*>(bytes), part.length_bytes()));
+  const auto read_at = ceph::mono_clock::now();
+  note_disk_read(read_at - started_at, o, pieces.front().piece, part);
   std::vector<uint32_t> found;
   if (status.ok()) {
     const iovec all{bytes, part.length_bytes()};
     found.reserve(part.blocks);
     crc32c_blocks(std::span(&all, 1), &found);
+    logger.tinc(l_tablestore_csum_lat, ceph::mono_clock::now() - read_at);
   }
   for (const auto& [piece, out] : pieces) {
     const uint32_t first = std::max(part.block, piece.physical.block);
@@ -206,6 +218,14 @@ void ObjectData::read_and_verify(const Onode& o, std::span<const Missing> pieces
         bad->push_back(bad_checksum(o, piece, block, expected, is));
     }
   }
+}
+
+void ObjectData::note_disk_read(ceph::timespan took, const Onode& o,
+                                const ExtentMap::Piece& piece, const Run& where)
+{
+  logger.tinc(l_tablestore_read_wait_aio_lat, took);
+  if (slow_ops.is_slow(took))
+    slow_ops.stalled(took, place(o, piece, where));
 }
 
 std::string ObjectData::place(const Onode& o, const ExtentMap::Piece& piece, const Run& where)
@@ -237,6 +257,7 @@ int ObjectData::read_what_is_left(const OnodeRef& o, uint64_t offset, uint64_t l
                                   ceph::buffer::list& out, LostBytes* lost)
 {
   constexpr uint32_t flags = CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
+  logger.inc(l_tablestore_write_penalty_read_ops);
   ceph::buffer::list all;
   if (const int r = try_read(o, offset, length, all, flags); r != -EIO) {
     out.claim_append(all);

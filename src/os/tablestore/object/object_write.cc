@@ -8,7 +8,9 @@
 
 #include "common/debug.h"
 #include "common/dout.h"
+#include "common/perf_counters.h"
 #include "include/ceph_assert.h"
+#include "os/tablestore/home/perf.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/reference_maps.h"
@@ -86,6 +88,7 @@ int ObjectData::write(ObjectTxn& txn, const OnodeRef& o, uint64_t offset,
 int ObjectData::write_inline(ObjectTxn& txn, const OnodeRef& o, uint64_t offset,
                              const ceph::buffer::list& data, const LostBytes& lost)
 {
+  logger.inc(l_tablestore_write_inline);
   const uint64_t end = offset + data.length();
   const uint64_t new_size = std::max(o->size, end);
   ceph::buffer::ptr memory(ceph::buffer::create(new_size));
@@ -154,6 +157,8 @@ int ObjectData::write_blocks(ObjectTxn& txn, const OnodeRef& o, uint64_t offset,
   ceph::buffer::list blocks;
   if (int r = merge_edges(o, offset, data, &blocks, &lost); r < 0)
     return r;
+  logger.inc(l_tablestore_write_blocks);
+  logger.inc(l_tablestore_write_pad_bytes, blocks.length() - data.length());
   set_size(txn, *o, std::max(o->size, end));
   replace_blocks(txn, *o, touched.first, std::move(blocks), lost);
   return 0;

@@ -6,7 +6,9 @@
 #include "common/errno.h"
 #include "common/perf_counters.h"
 #include "include/random.h"
+#include "include/stringify.h"
 #include "os/tablestore/home/perf.h"
+#include "os/tablestore/home/slow_ops.h"
 #include "os/tablestore/object/onode_contents.h"
 #include "os/tablestore/object/onode_dump.h"
 #include "os/tablestore/rows/keys.h"
@@ -180,6 +182,13 @@ int Objects::read_part(const ObjectInUse& object, uint64_t offset, uint64_t leng
   return r;
 }
 
+void Objects::note_read(ceph::timespan took, const ghobject_t& oid)
+{
+  parts.logger.tinc(l_tablestore_read_lat, took);
+  if (parts.slow_ops.is_slow(took))
+    parts.slow_ops.read(took, stringify(oid));
+}
+
 int Objects::read(Collection& c, const ghobject_t& oid, uint64_t offset, size_t len,
                   ceph::buffer::list& bl, uint32_t op_flags)
 {
@@ -194,7 +203,7 @@ int Objects::read(Collection& c, const ghobject_t& oid, uint64_t offset, size_t 
       r = read_part(object, offset, length, bl, op_flags);
     }
   }
-  parts.logger.tinc(l_tablestore_read_lat, ceph::mono_clock::now() - started_at);
+  note_read(ceph::mono_clock::now() - started_at, oid);
   dout(15) << __func__ << " " << c.cid << " " << oid << " 0x" << std::hex << offset << "~" << len
            << std::dec << " = " << r << dendl;
   return r;
@@ -222,7 +231,7 @@ int Objects::readv(Collection& c, const ghobject_t& oid, interval_set<uint64_t>&
       return r;
     bl.claim_append(part);
   }
-  parts.logger.tinc(l_tablestore_read_lat, ceph::mono_clock::now() - started_at);
+  note_read(ceph::mono_clock::now() - started_at, oid);
   return bl.length();
 }
 

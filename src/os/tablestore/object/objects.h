@@ -22,6 +22,8 @@
 
 namespace tablestore {
 
+class SlowOps;
+
 /// An object that is being read: its collection is locked, shared, as long as this lives.
 struct ObjectInUse {
   Collection& c;
@@ -45,6 +47,7 @@ class Objects {
     const LostNames& lost_names;
     const StoreOptions& options;
     ceph::common::PerfCounters& logger;
+    SlowOps& slow_ops;
   };
   explicit Objects(const Parts& parts) : parts(parts), cct(parts.cct) {}
 
@@ -77,6 +80,7 @@ class Objects {
   int from_row(const Collection& c, const ghobject_t& oid, OnodeRef* out);
   int read_part(const ObjectInUse& object, uint64_t offset, uint64_t length,
                 ceph::buffer::list& bl, uint32_t op_flags);
+  void note_read(ceph::timespan took, const ghobject_t& oid);
   /// -EIO where a metadata error was injected.
   int injected_error(const ObjectInUse& object) const;
 

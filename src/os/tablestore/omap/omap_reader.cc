@@ -122,10 +122,14 @@ int OmapReader::get_keys(Collection& c, const ghobject_t& oid, std::set<std::str
   View view{oid};
   if (int r = open(c, &view); r < 0)
     return r;
-  return visit(view, omap_key_range(view.prefix), [&](std::string_view row_key, std::string_view) {
-    keys->emplace_hint(keys->end(), decode_omap_key(view.prefix, row_key));
-    return true;
-  });
+  const auto started_at = ceph::mono_clock::now();
+  const int r =
+      visit(view, omap_key_range(view.prefix), [&](std::string_view row_key, std::string_view) {
+        keys->emplace_hint(keys->end(), decode_omap_key(view.prefix, row_key));
+        return true;
+      });
+  logger.tinc(l_tablestore_omap_get_keys_lat, ceph::mono_clock::now() - started_at);
+  return r;
 }
 
 int OmapReader::get_values(Collection& c, const ghobject_t& oid,
@@ -136,6 +140,7 @@ int OmapReader::get_values(Collection& c, const ghobject_t& oid,
   int r = open(c, &view);
   if (r < 0 || !view.has_omap || keys.empty())
     return r;
+  const auto started_at = ceph::mono_clock::now();
   std::vector<std::string> row_keys;
   row_keys.reserve(keys.size());
   for (const auto& key : keys)
@@ -149,6 +154,7 @@ int OmapReader::get_values(Collection& c, const ghobject_t& oid,
       (*out)[key] = to_bl(**value);
     ++value;
   }
+  logger.tinc(l_tablestore_omap_get_values_lat, ceph::mono_clock::now() - started_at);
   return 0;
 }
 

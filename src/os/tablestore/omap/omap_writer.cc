@@ -4,8 +4,10 @@
 
 #include <utility>
 
+#include "common/perf_counters.h"
 #include "include/ceph_assert.h"
 #include "include/encoding.h"
+#include "os/tablestore/home/perf.h"
 #include "os/tablestore/rows/keys.h"
 
 namespace tablestore {
@@ -44,14 +46,19 @@ void OmapWriter::set_keys(const OnodeRef& o, const ceph::buffer::list& encoded)
   auto p = encoded.cbegin();
   uint32_t count;
   ceph::decode(count, p);
+  logger.inc(l_tablestore_omap_setkeys_count);
+  logger.inc(l_tablestore_omap_setkeys_records, count);
   std::string row_key = omap_key(prefix_of(o), {}), value;
+  uint64_t bytes = 0;
   for (const size_t prefix_bytes = row_key.size(); count > 0; --count) {
     row_key.resize(prefix_bytes);
     append_decoded(p, &row_key);
     value.clear();
     append_decoded(p, &value);
+    bytes += row_key.size() - prefix_bytes + value.size();
     txn.put(Family::omap, row_key, value);
   }
+  logger.inc(l_tablestore_omap_setkeys_bytes, bytes);
   set_has_omap(o);
 }
 
@@ -63,6 +70,7 @@ void OmapWriter::remove_keys(const OnodeRef& o, const ceph::buffer::list& encode
   auto p = encoded.cbegin();
   uint32_t count;
   ceph::decode(count, p);
+  logger.inc(l_tablestore_omap_rmkeys_count, count);
   std::string row_key = omap_key(prefix_of(o), {});
   for (const size_t prefix_bytes = row_key.size(); count > 0; --count) {
     row_key.resize(prefix_bytes);
@@ -76,6 +84,7 @@ void OmapWriter::remove_range(const OnodeRef& o, std::string_view first, std::st
   if (!o->has_omap || first >= last)
     return;
   change(o);
+  logger.inc(l_tablestore_omap_rmkey_range_count);
   const std::string prefix = prefix_of(o);
   txn.erase_range(Family::omap, omap_key(prefix, first), omap_key(prefix, last));
 }
@@ -83,6 +92,7 @@ void OmapWriter::remove_range(const OnodeRef& o, std::string_view first, std::st
 void OmapWriter::set_header(const OnodeRef& o, ceph::buffer::list& header)
 {
   change(o);
+  logger.inc(l_tablestore_omap_setheader_count);
   txn.put(Family::omap, omap_header_key(prefix_of(o)), header.to_str());
   set_has_omap(o);
 }
@@ -92,6 +102,7 @@ void OmapWriter::clear(const OnodeRef& o)
   if (!o->has_omap)
     return;
   change(o);
+  logger.inc(l_tablestore_omap_clear_count);
   const auto [first, last] = omap_range(prefix_of(o));
   txn.erase_range(Family::omap, first, last);
   o->has_omap = false;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "include/buffer.h"
+#include "include/common_fwd.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/object/object_txn.h"
 
@@ -18,7 +19,10 @@ namespace tablestore {
 /// One per transaction, in the thread that builds it, under the collection locks.
 class OmapWriter {
  public:
-  OmapWriter(Engine& engine, ObjectTxn& txn) : engine(engine), txn(txn) {}
+  OmapWriter(Engine& engine, ObjectTxn& txn, ceph::common::PerfCounters& logger)
+    : engine(engine), txn(txn), logger(logger)
+  {
+  }
 
   /// As Transaction encodes a map<string, bufferlist> and a set<string>. Throws
   /// ceph::buffer::error.
@@ -47,6 +51,7 @@ class OmapWriter {
 
   Engine& engine;
   ObjectTxn& txn;
+  ceph::common::PerfCounters& logger;
 };
 
 }  // namespace tablestore

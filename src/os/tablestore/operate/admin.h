@@ -10,6 +10,7 @@ namespace tablestore {
 class Collections;
 class ContainerCompaction;
 class Engine;
+class Listing;
 class LostNames;
 class Objects;
 class Statistics;
@@ -19,9 +20,17 @@ class Statistics;
 /// Where several stores are mounted in one process, the first has them.
 class AdminCommands : public AdminSocketHook {
  public:
-  AdminCommands(CephContext* cct, Engine& engine, Collections& collections, Objects& objects,
-                LostNames& lost_names, ContainerCompaction& compaction,
-                Statistics& statistics);
+  struct Parts {
+    CephContext* cct;
+    Engine& engine;
+    Collections& collections;
+    Listing& listing;
+    Objects& objects;
+    LostNames& lost_names;
+    ContainerCompaction& compaction;
+    Statistics& statistics;
+  };
+  explicit AdminCommands(const Parts& parts);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& cmdmap, const ceph::buffer::list& inbl,
@@ -31,13 +40,16 @@ class AdminCommands : public AdminSocketHook {
   int start_compaction(const cmdmap_t& cmdmap, ceph::Formatter* f, std::ostream& errss);
   int dump_object(const std::string& name, ceph::Formatter* f, std::ostream& errss);
 
+  void dump_score(ceph::Formatter* f);
+  void dump_containers(ceph::Formatter* f);
+  void dump_collections(ceph::Formatter* f);
+  int list_objects(const cmdmap_t& cmdmap, ceph::Formatter* f, std::ostream& errss);
+  int punch(ceph::Formatter* f, std::ostream& errss);
+  /// Those that only print: false where it is none of them.
+  bool print(std::string_view command, ceph::Formatter* f);
+
+  const Parts parts;
   CephContext* const cct;
-  Engine& engine;
-  Collections& collections;
-  Objects& objects;
-  LostNames& lost_names;
-  ContainerCompaction& compaction;
-  Statistics& statistics;
 };
 
 }  // namespace tablestore

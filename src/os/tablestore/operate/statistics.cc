@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
+#include <utility>
 
 #include "os/tablestore/engine/troubles.h"
 #include "os/tablestore/home/perf.h"
@@ -66,9 +68,79 @@ objectstore_perf_stat_t Statistics::latencies()
 
 // ---- counters
 
+const Statistics::Average Statistics::averages[] = {
+  {l_tablestore_state_queued_lat, &Counters::queued_ns, &Counters::transactions},
+  {l_tablestore_state_log_lat, &Counters::log_ns, &Counters::groups},
+  {l_tablestore_state_data_lat, &Counters::data_ns, &Counters::groups},
+  {l_tablestore_state_flush_lat, &Counters::flush_ns, &Counters::groups},
+  {l_tablestore_apply_lat, &Counters::apply_ns, &Counters::applied_batches},
+};
+
+/// The engine adds up, on the path of commits; an average here takes one value after the other, and
+/// gets so many, of which the sum is right.
+void Statistics::bring_averages_up_to_date()
+{
+  static_assert(std::size(averages) == std::tuple_size_v<decltype(told)>);
+  std::lock_guard l{mutex};
+  const Counters& counters = parts.engine.counters();
+  for (size_t i = 0; i < told.size(); ++i) {
+    const uint64_t count = counters.*averages[i].count;
+    const uint64_t sum_ns = counters.*averages[i].sum_ns;
+    const uint64_t more = count - std::exchange(told[i].count, count);
+    if (more == 0)
+      continue;
+    const uint64_t ns = sum_ns - std::exchange(told[i].sum_ns, sum_ns);
+    for (uint64_t n = 0; n < more; ++n) {
+      const uint64_t rest = n == 0 ? ns % more : 0;
+      parts.logger.tinc(averages[i].counter, ceph::timespan(ns / more + rest));
+    }
+  }
+}
+
+void Statistics::set_gauges(const EngineGauges& gauges)
+{
+  PerfCounters& logger = parts.logger;
+  logger.set(l_tablestore_unprepared_free_bytes, gauges.unprepared_free_bytes);
+  logger.set(l_tablestore_log_used_bytes, gauges.log_used_bytes);
+  logger.set(l_tablestore_log_capacity_bytes, gauges.log_capacity_bytes);
+  logger.set(l_tablestore_table_bytes, gauges.table_bytes);
+  logger.set(l_tablestore_table_pending_compaction_bytes, gauges.table_pending_compaction_bytes);
+  logger.set(l_tablestore_table_flushed_bytes, gauges.table_flushed_bytes);
+  logger.set(l_tablestore_table_compacted_bytes, gauges.table_compacted_bytes);
+}
+
+FreeSpace Statistics::look_at_free_space()
+{
+  FreeSpace space = parts.engine.free_space();
+  parts.logger.set(l_tablestore_fragmentation, uint64_t(space.score * 1e6));
+  return space;
+}
+
+void Statistics::tick()
+{
+  refresh_counters();
+  const StoreOptions::Warnings warnings = parts.options.warnings();
+  const auto now = ceph::mono_clock::now();
+  const auto period = std::chrono::seconds(warnings.fragmentation_check_seconds);
+  if (warnings.fragmentation_check_seconds > 0 &&
+      (!fragmentation_looked_at || now - *fragmentation_looked_at > period)) {
+    look_at_free_space();
+    fragmentation_looked_at = now;
+  }
+  const Counters& counters = parts.engine.counters();
+  alerts.look({.gauges = parts.engine.gauges(),
+               .checkpoints = counters.checkpoints,
+               .log_full_waits = counters.log_full_waits,
+               .total_bytes = parts.engine.space().total_bytes,
+               .fragmentation = double(parts.logger.get(l_tablestore_fragmentation)) / 1e6},
+              warnings, now);
+}
+
 void Statistics::refresh_counters()
 {
   PerfCounters& logger = parts.logger;
+  bring_averages_up_to_date();
+  set_gauges(parts.engine.gauges());
   copy_engine_counters(parts.engine.counters(), logger);
   logger.set(l_tablestore_onodes, parts.onodes.count());
   logger.set(l_tablestore_onode_bytes, parts.onodes.bytes());
@@ -145,6 +217,21 @@ void Statistics::dump_rows_by_size(ceph::Formatter* f)
       f->dump_unsigned("up_to_" + std::to_string(power), count);
     f->close_section();
   }
+  f->close_section();
+}
+
+void Statistics::dump_log(ceph::Formatter* f)
+{
+  const EngineGauges gauges = parts.engine.gauges();
+  const Counters& counters = parts.engine.counters();
+  f->open_object_section("log");
+  f->dump_unsigned("capacity_bytes", gauges.log_capacity_bytes);
+  f->dump_unsigned("used_bytes", gauges.log_used_bytes);
+  f->dump_bool("wants_checkpoint", gauges.log_is_pressed);
+  f->dump_unsigned("groups", counters.groups);
+  f->dump_unsigned("transactions", counters.transactions);
+  f->dump_unsigned("checkpoints", counters.checkpoints);
+  f->dump_unsigned("log_full_waits", counters.log_full_waits);
   f->close_section();
 }
 

@@ -10,10 +10,11 @@
 namespace tablestore {
 
 CommitCallbacks::CommitCallbacks(CephContext* cct, Threads& threads, PerfCounters& logger,
-                                 TxnThrottle& throttle)
+                                 TxnThrottle& throttle, SlowOps& slow_ops)
   : threads(threads),
     logger(logger),
     throttle(throttle),
+    slow_ops(slow_ops),
     finisher(cct, "tablestore", "fn_tablestore")
 {
 }
@@ -40,7 +41,12 @@ void CommitCallbacks::queue(ContextQueue* queue, std::list<Context*>& contexts)
 
 void CommitCallbacks::txn_durable(TxnContext& txc)
 {
-  logger.tinc(l_tablestore_txc_commit_lat, ceph::mono_clock::now() - txc.started_at);
+  const ceph::timespan took = ceph::mono_clock::now() - txc.started_at;
+  logger.tinc(l_tablestore_txc_commit_lat, took);
+  logger.hinc(l_tablestore_commit_latency_bytes_histogram, took.count() / 1000,
+              int64_t(txc.throttled_bytes));
+  if (slow_ops.is_slow(took))
+    slow_ops.committed(took, txc.throttled_bytes);
   std::list<Context*> contexts = txc.osr->note_durable(txc.seq);
   group.bytes += txc.throttled_bytes;
   group.ops += txc.throttled_ops;

@@ -9,6 +9,7 @@
 #include "common/Finisher.h"
 #include "common/perf_counters.h"
 #include "os/tablestore/engine/threads.h"
+#include "os/tablestore/home/slow_ops.h"
 #include "os/tablestore/txn/txn_context.h"
 #include "os/tablestore/txn/txn_throttle.h"
 
@@ -22,7 +23,7 @@ namespace tablestore {
 class CommitCallbacks : public TxnListener {
  public:
   CommitCallbacks(CephContext* cct, Threads& threads, ceph::common::PerfCounters& logger,
-                  TxnThrottle& throttle);
+                  TxnThrottle& throttle, SlowOps& slow_ops);
 
   /// The thread, for callbacks that no queue takes: there is one where threads run by themselves.
   void start();
@@ -42,6 +43,7 @@ class CommitCallbacks : public TxnListener {
   Threads& threads;
   ceph::common::PerfCounters& logger;
   TxnThrottle& throttle;
+  SlowOps& slow_ops;
   Finisher finisher;
 
   /// Of the group that is being declared durable; the commit lane's own.

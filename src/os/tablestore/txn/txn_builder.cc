@@ -66,7 +66,7 @@ ceph::buffer::ptr decode_copy(bufferlist::const_iterator& p)
 }  // namespace
 
 TxnBuilder::TxnBuilder(const TxnParts& parts, TxnContext& txc)
-  : parts(parts), cct(parts.cct), txc(txc), omap_writer(parts.engine, txc)
+  : parts(parts), cct(parts.cct), txc(txc), omap_writer(parts.engine, txc, parts.logger)
 {
 }
 

@@ -43,7 +43,6 @@ class TxnContext : public ObjectTxn {
   uint64_t throttled_ops = 0;
   std::list<Context*> on_commit;
   ceph::mono_time started_at;       ///< queue_transactions() was called
-  ceph::mono_time submitted_at;
 
   void durable() noexcept override;
   void applied() noexcept override;

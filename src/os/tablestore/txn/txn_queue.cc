@@ -257,7 +257,6 @@ void TxnQueue::submit(const std::shared_ptr<TxnContext>& txc, TxnBuilder& builde
     *commits_here = false;
     return;
   }
-  txc->submitted_at = ceph::mono_clock::now();
   txc->seq = txc->osr->note_queued(parts.engine, std::move(txc->on_commit));
   const TxnMark mark{txc->osr, txc->seq};
   for (const CollectionLocks& some : locks) {

@@ -69,8 +69,11 @@ void ObjectDataFixture::open_layers()
   logger = make_perf_counters(g_ceph_context);
   spurious_reads =
     std::make_unique<SpuriousReads>(g_ceph_context, store_options, *logger, troubles);
+  slow_ops = std::make_unique<SlowOps>(g_ceph_context, store_options, *logger);
   data = std::make_unique<ObjectData>(
-    ObjectData::Parts{g_ceph_context, *engine, *references, *cache, *spurious_reads}, inline_max);
+    ObjectData::Parts{g_ceph_context, *engine, *references, *cache, *spurious_reads, *slow_ops,
+                      *logger},
+    inline_max);
 }
 
 void ObjectDataFixture::close_layers()
@@ -78,6 +81,7 @@ void ObjectDataFixture::close_layers()
   if (engine)
     engine->drain();
   data.reset();
+  slow_ops.reset();
   spurious_reads.reset();
   if (logger)
     remove_perf_counters(g_ceph_context, std::exchange(logger, nullptr));

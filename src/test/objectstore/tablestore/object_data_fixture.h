@@ -11,6 +11,7 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/engine/troubles.h"
+#include "os/tablestore/home/slow_ops.h"
 #include "os/tablestore/object/data_cache.h"
 #include "os/tablestore/object/object_data.h"
 #include "os/tablestore/object/reference_maps.h"
@@ -79,6 +80,7 @@ class ObjectDataFixture : public EngineFixture {
   Troubles troubles;
   ceph::common::PerfCounters* logger = nullptr;
   std::unique_ptr<SpuriousReads> spurious_reads;
+  std::unique_ptr<SlowOps> slow_ops;
   std::unique_ptr<ObjectData> data;
 };
 

@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // The commands of the admin socket: `ceph daemon osd.N tablestore ...`.
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "common/admin_socket.h"
@@ -112,6 +113,89 @@ TEST_F(StoreAdmin, CompactContainersRunsAndSaysHowItEnded)
   run(prefix("tablestore compact containers"));
   EXPECT_EQ("25", field(run(prefix("tablestore compact stop")), "max_live_percent"));
   EXPECT_EQ("false", field(run(prefix("tablestore compact status")), "running"));
+  EXPECT_TRUE(same(content(1, MiB), read(ch, large)));
+}
+
+TEST_F(StoreAdmin, AllocatorScoreIsThatOfItsRuns)
+{
+  const auto score = run(prefix("tablestore allocator score"));
+  const double rating = std::stod(field(score, "fragmentation_rating"));
+  EXPECT_GE(rating, 0);
+  EXPECT_LE(rating, 1);
+  uint64_t free_bytes = 0;
+  const auto runs = run(prefix("tablestore allocator dump"));
+  JSONObj* extents = runs->find_obj("extents");
+  ASSERT_TRUE(extents);
+  for (auto p = extents->find_first(); !p.end(); ++p)
+    free_bytes += std::stoull((*p)->find_obj("length")->get_data(), nullptr, 16);
+  EXPECT_GT(free_bytes, 0u);
+  EXPECT_EQ(std::to_string(free_bytes), field(score, "free_bytes"));
+  uint64_t in_bins = 0;
+  const auto histogram = run(prefix("tablestore allocator fragmentation histogram"));
+  JSONObj* classes = histogram->find_obj("classes");
+  ASSERT_TRUE(classes);
+  for (auto c = classes->find_first(); !c.end(); ++c) {
+    JSONObj* bins = (*c)->find_obj("bins");
+    for (auto bin = bins->find_first(); !bin.end(); ++bin)
+      in_bins += std::stoull((*bin)->find_obj("total")->get_data());
+  }
+  EXPECT_EQ(free_bytes, in_bins);
+}
+
+TEST_F(StoreAdmin, ContainersSayWhatIsOwnedInThem)
+{
+  const auto json = run(prefix("tablestore containers"));
+  uint64_t owned = 0;
+  for (auto c = json->find_first(); !c.end(); ++c)
+    owned += std::stoull((*c)->find_obj("used_bytes")->get_data());
+  EXPECT_EQ(MiB, owned) << "of the large object; the small one is in a row";
+}
+
+TEST_F(StoreAdmin, LogStatusSaysHowFullItIs)
+{
+  const auto json = run(prefix("tablestore log status"));
+  EXPECT_LT(std::stoull(field(json, "used_bytes")), std::stoull(field(json, "capacity_bytes")));
+  EXPECT_EQ("false", field(json, "wants_checkpoint"));
+}
+
+TEST_F(StoreAdmin, CollectionsAndTheirObjectsAreListed)
+{
+  const auto collections = run(prefix("tablestore collections"));
+  auto first = collections->find_first();
+  ASSERT_FALSE(first.end());
+  EXPECT_EQ(stringify(ch->cid), (*first)->find_obj("collection")->get_data());
+  const std::string list =
+      prefix("tablestore list") + ", \"collection\": \"" + stringify(ch->cid) + "\"";
+  const auto page = run(list + ", \"max\": 1");
+  const std::string next = field(page, "next");
+  ASSERT_NE("", next);
+  const auto rest = run(list + ", \"start\": \"" + next + "\"");
+  EXPECT_EQ("", field(rest, "next"));
+  std::set<std::string> names;
+  for (const auto* json : {&page, &rest}) {
+    JSONObj* objects = (*json)->find_obj("objects");
+    for (auto p = objects->find_first(); !p.end(); ++p)
+      names.insert((*p)->get_data());
+  }
+  EXPECT_EQ((std::set{stringify(large), stringify(small)}), names);
+  run(prefix("tablestore list") + ", \"collection\": \"9.0_head\"", -ENOENT);
+  run(prefix("tablestore list") + ", \"collection\": \"nonsense\"", -EINVAL);
+}
+
+TEST_F(StoreAdmin, PunchAndCompactLeaveTheDataAsItIs)
+{
+  for (int i = 0; i < 20; ++i)
+    write(ch, object("filler" + std::to_string(i)), 0, content(i, 4 * MiB));
+  wait_durable(ch);
+  for (int i = 0; i < 20; ++i)
+    remove(ch, object("filler" + std::to_string(i)));
+  // What was freed can be handed out two groups later.
+  for (int i = 0; i < 3; ++i)
+    commit(ch, {});
+  EXPECT_TRUE(eventually([&] {
+    return std::stoull(field(run(prefix("tablestore punch")), "bytes")) > 0;
+  }));
+  run(prefix("tablestore compact"));
   EXPECT_TRUE(same(content(1, MiB), read(ch, large)));
 }
 

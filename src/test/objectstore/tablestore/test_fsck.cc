@@ -55,6 +55,16 @@ TEST_F(StoreFsck, RowsThatBelongToNothingAreErased)
   expect_objects_whole();
 }
 
+TEST_F(StoreFsck, AStoreWithErrorsIsRefusedWhereEachMountChecks)
+{
+  set("tablestore_fsck_on_mount", "true");
+  remount({&ch});   // a good one mounts
+  damage_rows([&](Txn& txn) { txn.put(Family::object, shard_key(unused_nid, 3), "extents"); });
+  EXPECT_EQ(-EIO, store->mount());
+  EXPECT_EQ(0, store->repair(false));
+  mount_again();
+}
+
 TEST_F(StoreFsck, BlocksThatNothingOwnsAreFreed)
 {
   damage([&](Engine& engine) {

@@ -94,7 +94,7 @@ TEST_F(ObjectTxnTest, EveryChangeOfOmapTouchesItsObject)
     SCOPED_TRACE(i);
     object("a")->has_omap = true;
     ObjectTxn txn;
-    OmapWriter omap(*engine, txn);
+    OmapWriter omap(*engine, txn, *logger);
     changes[i](omap);
     EXPECT_EQ(1u, object("a")->transactions_in_flight);
     EXPECT_EQ(std::vector<OnodeRef>{object("a")}, txn.touched_onodes);

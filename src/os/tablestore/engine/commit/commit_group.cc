@@ -49,6 +49,7 @@ void CommitLane::take_group(Turn& turn) {
   std::vector<const void*> overtaken;
   uint64_t bytes = 0;
   std::deque<std::shared_ptr<Txn>> left;
+  std::chrono::nanoseconds queued{0};
   std::lock_guard lock(mutex_);
   while (!queue_.empty() && !waits_for_capture()) {
     // Nothing passes a barrier, and a barrier passes nothing.
@@ -61,11 +62,13 @@ void CommitLane::take_group(Turn& turn) {
     queue_.pop_front();
     if (admissible(*txn, &overtaken)) {
       bytes += more;
+      if (turn.group_start > txn->queued_at_) queued += turn.group_start - txn->queued_at_;
       turn.group.push_back(std::move(txn));
     } else {
       left.push_back(std::move(txn));
     }
   }
+  parts_.counters.queued_ns += uint64_t(queued.count());
   queue_.insert(queue_.begin(), std::make_move_iterator(left.begin()),
                 std::make_move_iterator(left.end()));
   // All that is left has data in flight, so whoever has the lane is going to wait in reap() for
@@ -160,7 +163,12 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
            std::ranges::all_of(turn.group,
                                [](const auto& t) { return t->writes_in_flight_ == 0; });
   };
-  while (!all_written()) parts_.writes.reap(true);
+  turn.log_written_at = std::nullopt;
+  while (!all_written()) {
+    parts_.writes.reap(true);
+    if (turn.log_writes_pending == 0 && !turn.log_written_at && !all_written())
+      turn.log_written_at = std::chrono::steady_clock::now();
+  }
   parts_.counters.log_bytes += group.size();
   parts_.counters.log_padding_bytes +=
       group.size() - sizeof(LogGroupHeader) - turn.builder.payload_bytes();
@@ -177,6 +185,9 @@ void CommitLane::flush(File& file) const {
 // the conversion or the move durable.
 void CommitLane::flush_group(Turn& turn) {
   const auto start = std::chrono::steady_clock::now();
+  const auto log_written_at = turn.log_written_at.value_or(start);
+  parts_.counters.log_ns += uint64_t((log_written_at - turn.group_start).count());
+  parts_.counters.data_ns += uint64_t((start - log_written_at).count());
   std::vector<File*> by_themselves;
   File* any_other = nullptr;
   auto add = [&](File* file, bool first_touch) {

@@ -125,6 +125,7 @@ void CommitLane::data_written(WriteOp& op, int error) {
 
 void CommitLane::submit(std::shared_ptr<Txn> txn) {
   bool wake = false;
+  txn->queued_at_ = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(txn));
@@ -149,6 +150,7 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
   {
     std::lock_guard lock(mutex_);
     if (lends_itself_to(*txn)) {
+      txn->queued_at_ = std::chrono::steady_clock::now();
       queue_.push_back(std::move(txn));
       lending_.lend();
       lent_turn_ = std::move(turn_);

@@ -146,6 +146,8 @@ class CommitLane {
     LogGroupHeader header;
     uint64_t log_writes_pending = 0;
     std::chrono::steady_clock::time_point group_start;
+    // Nullopt: with its data, or later.
+    std::optional<std::chrono::steady_clock::time_point> log_written_at;
     std::chrono::nanoseconds flush_time{0};  // a running mean
     uint64_t expected = 0;  // transactions that were under way when the last group ended
     std::deque<PendingFrees> pending_frees;

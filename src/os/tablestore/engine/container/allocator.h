@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,7 @@
 #include "os/tablestore/engine/container/allocator_usage.h"
 #include "os/tablestore/engine/container/block_bitmap.h"
 #include "os/tablestore/engine/container/container_state.h"
+#include "os/tablestore/engine/container/free_space.h"
 #include "os/tablestore/engine/format/extent.h"
 #include "os/tablestore/engine/status.h"
 
@@ -218,6 +220,11 @@ class Allocator {
   // What the bitmaps of all containers take. Looks at all of them: for who asks, not for each
   // transaction.
   uint64_t bitmap_bytes() const;
+  // Each run of blocks that are free or punched, by container and block (free_space.cc, as the
+  // next). They look at all bitmaps: for who asks.
+  void visit_free_runs(
+      const std::function<void(unsigned slot_class, const Run& run)>& visitor) const;
+  FreeSpace free_space() const;
 
  private:
   struct Class {

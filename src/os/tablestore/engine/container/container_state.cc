@@ -238,6 +238,17 @@ Run ContainerState::find_free_run(uint32_t min, uint32_t max) const {
   return {id_, found.first, found.count};
 }
 
+std::vector<Run> ContainerState::free_runs() const {
+  const std::array<const BlockBitmap*, 2> used = {&owned_, &held_};
+  std::vector<Run> runs;
+  for (uint32_t first = BlockBitmap::next_clear(used, 0); first < blocks();) {
+    const uint32_t end = BlockBitmap::next_set(used, first);
+    runs.push_back(run(first, end));
+    first = end < blocks() ? BlockBitmap::next_clear(used, end) : end;
+  }
+  return runs;
+}
+
 Run ContainerState::find_punched_run(uint32_t max) const {
   const uint32_t first = punched_.next_set(0);
   if (first == blocks()) return run(0, 0);

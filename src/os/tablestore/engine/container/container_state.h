@@ -79,6 +79,8 @@ class ContainerState {
   Run find_unwritten_run(uint32_t max) const;
   // A run of `min` to `max` free blocks.
   Run find_free_run(uint32_t min, uint32_t max) const;
+  // All runs of blocks that are free or punched.
+  std::vector<Run> free_runs() const;
   // A run of at most `max` punched blocks.
   Run find_punched_run(uint32_t max) const;
 

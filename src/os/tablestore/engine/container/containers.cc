@@ -253,17 +253,36 @@ Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t* by
   return Worked::nothing_to_do;
 }
 
+Result<Worked> Containers::punch_step(uint64_t* bytes_done) {
+  *bytes_done = 0;
+  std::lock_guard background(background_mutex_);
+  const AllocatorUsage usage = allocator_.usage();
+  QuietRule rule = policy_.quiet_rule(usage);
+  rule.min_age = 0;
+  // A look is at some containers only, and goes on where the last one has ended.
+  Result<Worked> worked = Worked::nothing_to_do;
+  for (uint64_t seen = 0; seen <= usage.containers() && nothing_to_do(worked);
+       seen += Allocator::punch_candidates)
+    worked = shrink(usage, rule, bytes_done);
+  return worked;
+}
+
 Result<Worked> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
   const AllocatorUsage usage = allocator_.usage();
-  const QuietRule rule = policy_.quiet_rule(usage);
+  const auto worked = shrink(usage, policy_.quiet_rule(usage), bytes_done);
+  if (nothing_to_do(worked)) allocator_.advance_age();
+  return worked;
+}
+
+Result<Worked> Containers::shrink(const AllocatorUsage& usage, const QuietRule& rule,
+                                  uint64_t* bytes_done) {
   Result<Worked> worked = Worked::nothing_to_do;
   if (policy_.may_remove_container(usage)) worked = remove_idle(rule, bytes_done);
   const auto size = policy_.punch_size(usage);
   if (nothing_to_do(worked) && size && space_.memory().may_punch())
     worked = space_.punch(rule, *size, bytes_done);
-  if (nothing_to_do(worked)) allocator_.advance_age();
   return worked;
 }
 

@@ -101,6 +101,9 @@ class Containers {
   // finds nothing to do is the clock by which quiet_steps counts.
   Result<Worked> shrink_step(uint64_t* bytes_done);
 
+  // The same, however lately a container was in use.
+  Result<Worked> punch_step(uint64_t* bytes_done);
+
   // Gives back a free run, or a free container, where the rest of the store is short of its
   // reserve, or of `at_least`: also what a class keeps for itself, and what was provisioned.
   Result<Worked> relieve_step(uint64_t at_least, uint64_t* bytes_done);
@@ -140,7 +143,8 @@ class Containers {
   Grown obtain_for_allocate(unsigned slot_class);
   bool may_obtain(unsigned slot_class, Claim claim);
 
-  // Part of steps, with background_mutex_ held.
+  // Parts of steps, with background_mutex_ held.
+  Result<Worked> shrink(const AllocatorUsage& usage, const QuietRule& rule, uint64_t* bytes_done);
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
   Result<Worked> punch_until(uint64_t enough_bytes, GrowthPolicy::PunchSize size,
                              uint64_t containers, uint64_t* bytes_done);

@@ -482,6 +482,17 @@ uint64_t Table::estimate_bytes(Family family, std::string_view begin, std::strin
   return bytes;
 }
 
+Table::Work Table::work() const {
+  Work work;
+  db_->GetAggregatedIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
+                                &work.pending_compaction_bytes);
+  const auto stats = db_->GetOptions().statistics;
+  if (!stats) return work;
+  work.flushed_bytes = stats->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
+  work.compacted_bytes = stats->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
+  return work;
+}
+
 void Table::add_statistics(std::vector<std::pair<std::string, uint64_t>>* out) {
   out->emplace_back("table_file_bytes", file_bytes());
   out->emplace_back("table_memtable_bytes", memory_bytes());

@@ -111,6 +111,13 @@ class Table {
   uint64_t memory_bytes() const;
   uint64_t cache_bytes() const;  // blocks in memory
   uint64_t estimate_bytes(Family family, std::string_view begin, std::string_view end);
+  // Written since the start, and what is about to be; for once a second.
+  struct Work {
+    uint64_t pending_compaction_bytes = 0;
+    uint64_t flushed_bytes = 0;
+    uint64_t compacted_bytes = 0;
+  };
+  Work work() const;
   void add_statistics(std::vector<std::pair<std::string, uint64_t>>* out);
 
  private:
