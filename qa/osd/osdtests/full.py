@@ -2,6 +2,7 @@
 deletes bring it back."""
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import rados
@@ -95,6 +96,7 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
         rows.add_until(lambda: rows.mib() >= 200)
         grown = used_ratio(osd) - before
         check(grown > 0.08, f"{rows.mib()} MiB of omap show as {grown:.1%} of 1 GiB")
+        seen_by_steps(bed, rows)
         rows.add_until(lambda: "OSD_FULL" in health_codes(bed))
         told = rows.mib()
         waiting = add_omap(io, Rows.OBJECTS[0], 0)
@@ -118,6 +120,33 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
         io.close()
         regardless.close()
     return f"full after {told} MiB, {rows.mib()} MiB in all"
+
+
+def seen_by_steps(bed: Bed, rows: Rows) -> None:
+    """Each ratio is seen in the health report before the next one is there. A store of 1 GiB grows by
+    some percent at once when a memtable is flushed, so these are further apart than Ceph's."""
+    used = used_ratio(bed.osd)
+    ratios = {"nearfull": used + 0.05, "backfillfull": used + 0.2}
+    try:
+        set_ratios(bed, ratios)
+        for state, ratio in ratios.items():
+            rows.add_until(lambda: is_told(bed, state, ratio))
+            check_equal(full_states(bed, bed.osd), {state}, "state of the OSD")
+    finally:
+        set_ratios(bed, {"backfillfull": 0.9, "nearfull": 0.85})
+
+
+def is_told(bed: Bed, state: str, ratio: float) -> bool:
+    """Some seconds after it is so; a compaction may take it back until then."""
+    if used_ratio(bed.osd) <= ratio:
+        return False
+    time.sleep(1)
+    return f"OSD_{state.upper()}" in health_codes(bed)
+
+
+def set_ratios(bed: Bed, ratios: dict[str, float]) -> None:
+    for state, ratio in ratios.items():
+        bed.cluster.client.mon(f"osd set-{state}-ratio", ratio=ratio)
 
 
 class Rows:
