@@ -123,8 +123,8 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
 
 
 def seen_by_steps(bed: Bed, rows: Rows) -> None:
-    """Each ratio is seen in the health report before the next one is there. A store of 1 GiB grows by
-    some percent at once when a memtable is flushed, so these are further apart than Ceph's."""
+    """Each ratio is seen in the health report before the next one is there. A store of 1 GiB grows
+    by some percent at once when a memtable is flushed, so these are further apart than Ceph's."""
     used = used_ratio(bed.osd)
     ratios = {"nearfull": used + 0.05, "backfillfull": used + 0.2}
     try:
