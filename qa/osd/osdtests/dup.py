@@ -11,12 +11,12 @@ from pathlib import Path
 import rados
 
 from cephcluster.scrub import damaged, scrubbed_deeply
-from cephcluster.tool import COMMAND_SECONDS
+from cephcluster.tool import COMMAND_SECONDS, run_tool
 
 from .bed import Bed, check, check_bytes, check_equal, test
 from .decay import oid_of, rot
 from .store_tool import ONLY, data, start_again
-from .tools import check_filled, fill, tool
+from .tools import check_filled, fill, fresh, tool
 
 MANY, MANY_BYTES = 4000, 5000
 HOLE = 64 << 20
@@ -77,6 +77,20 @@ def dup_interrupted(bed: Bed, source: Path, target: Path) -> str:
     return said
 
 
+def export_to(bed: Bed, origin: Path, other: Path) -> None:
+    """A placement group of the one takes the place of the other one's."""
+    words = ("ceph-objectstore-tool", "--no-mon-config", "--data-path")
+    environment = {"CEPH_CONF": str(bed.cluster.layout.conf)}
+    export = fresh(bed, "pg.export")
+    for pgid in run_tool(*words, origin, "--op", "list-pgs", environment=environment).split():
+        export.unlink(missing_ok=True)
+        run_tool(*words, origin, "--op", "export", "--pgid", pgid, "--file", export,
+                 environment=environment)
+        run_tool(*words, other, "--op", "remove", "--force", "--pgid", pgid,
+                 environment=environment)
+        run_tool(*words, other, "--op", "import", "--file", export, environment=environment)
+
+
 def fill_for_dup(io: rados.Ioctx) -> tuple[dict[str, bytes], bytes]:
     """Contents, and what object_3 is in the snapshot."""
     contents = fill(io)
@@ -107,6 +121,8 @@ def dup_to_bluestore_and_back_keeps_all(bed: Bed) -> str:
         check(copied < HOLE, f"{copied} bytes were copied: the hole is none any more")
         back = empty_store(bed, "tablestore")
         dup_interrupted(bed, bluestore, back)
+        for origin, other in ((bluestore, back), (back, bluestore)):
+            export_to(bed, origin, other)
         home.rename(home.with_name("dup_original"))
         back.rename(home)
         start_again(bed)
