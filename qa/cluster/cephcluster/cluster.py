@@ -236,8 +236,12 @@ class Cluster:
                         yes_i_really_really_mean_it=True)
 
     def restart_killed(self, osd: Daemon) -> None:
-        """Starts an OSD that was killed; comes back when it is up again."""
+        """Starts an OSD that was killed; comes back when it is up again. Where it is alone there is
+        no other OSD to report it, and one whose fullness has changed waits for a monitor that heeds
+        it only when the killed one counts as down (OSD::_preboot, OSDMonitor::preprocess_full)."""
         before = self.boots()
+        if len(self.osds) == 1:
+            self.client.mon("osd down", ids=[osd.ident])
         osd.start()
         self.wait_up(before, osd)
 
