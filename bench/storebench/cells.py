@@ -5,7 +5,7 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import GIB, PEERS, STORE_BYTES
+from .variants import GIB, PEERS, STORE_BYTES, VARIANTS, fixed_caches
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -102,12 +102,8 @@ def read_miss(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
 def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     """Memory for a third of the table: an object's row and its share of the
     indices take some 450 bytes."""
-    cache = str(max(64 * MIB, objects * 450 // 3))
-    limits = {
-        "tablestore": {"tablestore_cache_size": cache},
-        "kstore": {"rocksdb_cache_size": cache},
-    } | {peer: {"bluestore_cache_size": cache, "bluestore_cache_autotune": "false"}
-         for peer in PEERS}
+    cache = max(64 * MIB, objects * 450 // 3)
+    limits = {name: fixed_caches(variant.store, cache) for name, variant in VARIANTS.items()}
     return Cell(f"metadata-{objects // 1000}K", "metadata", stores, {"objects": objects},
                 settings=limits, lasts=30 + objects / 8000, bytes_per_second=0)
 

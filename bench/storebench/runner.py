@@ -14,6 +14,7 @@ from typing import Any
 
 from . import rados
 from .cells import Cell
+from .temperature import wrong_temperature
 from .variants import MIB, VARIANTS, BlockFiles, LoopDevice, Variant, settings_of
 
 PROGRAM = "ceph_tablestore_bench"
@@ -58,7 +59,7 @@ class Runner:
                 words = self._words(cell, variant, settings, seconds)
                 if cell.workload == "die":
                     return self._die_and_restart(words)
-                return self._finish(words)
+                return right_temperature(self._finish(words))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -143,6 +144,13 @@ class Runner:
             time.sleep(0.1)
             if written_bytes(self._folder) - before < MIB:
                 return
+
+
+def right_temperature(result: dict[str, Any]) -> dict[str, Any]:
+    wrong = wrong_temperature(result)
+    if wrong:
+        raise RunError(wrong)
+    return result
 
 
 def written_bytes(folder: Path) -> int:

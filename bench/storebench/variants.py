@@ -11,6 +11,7 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 MEMORY_TARGET = 2 * GIB
+CACHE_BYTES = GIB
 STORE_BYTES = 12 * GIB
 MEMSTORE_BYTES = 6 * GIB
 ZEROS = bytes(4 * MIB)
@@ -72,10 +73,23 @@ VARIANTS = {each.name: each for each in (
 PEERS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-loop", "bluestore-hdd-loop")
 
 
+def fixed_caches(store: str, size: int) -> dict[str, str]:
+    """Caches that have their size from the beginning, in TableStore's shares. By themselves they
+    grow for half a minute after a start, and differ in how fast."""
+    if store == "tablestore":
+        return {"tablestore_cache_size": str(size)}
+    if store == "bluestore":
+        return {"bluestore_cache_size": str(size), "bluestore_cache_autotune": "false",
+                "bluestore_cache_kv_ratio": "0.36", "bluestore_cache_kv_onode_ratio": "0.04",
+                "bluestore_cache_meta_ratio": "0.3"}    # what is left of 1 is for data
+    return {"rocksdb_cache_size": str(size)} if store == "kstore" else {}
+
+
 def settings_of(variant: Variant, store_bytes: int, block: str, provision_bytes: int,
                 extra: dict[str, str]) -> dict[str, str]:
     """All of Ceph's options for a run."""
-    settings = {"osd_memory_target": str(MEMORY_TARGET)}
+    settings = ({"osd_memory_target": str(MEMORY_TARGET)}
+                | fixed_caches(variant.store, CACHE_BYTES))
     if variant.store == "tablestore":
         settings |= {"tablestore_capacity": str(store_bytes),
                      "tablestore_provision_size": str(provision_bytes)}

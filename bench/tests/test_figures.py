@@ -8,6 +8,7 @@ from storebench import calm, figures, targets
 from storebench.cells import LEVELS, chosen
 from storebench.page import page
 from storebench.svg import nice_ticks
+from storebench.temperature import wrong_temperature
 from storebench.variants import VARIANTS
 
 
@@ -105,6 +106,27 @@ class Figures(unittest.TestCase):
         self.assertEqual([key[1:] for key in table if key[1] != "run"], [
             ("create", "kstore"), ("create", "memstore"), ("stat", "kstore"),
             ("stat", "memstore")])
+
+
+class Temperature(unittest.TestCase):
+    def wrong(self, name: str, read: int, payload: int = 1 << 30, store: str = "bluestore") -> str:
+        usage = phase()["usage"] | {"read_bytes": read}
+        return wrong_temperature({"options": {"store": store}, "phases": [
+            phase(name=name, payload_bytes=payload, usage=usage)]})
+
+    def test_a_hot_read_that_came_from_the_disk_is_not_hot(self) -> None:
+        self.assertEqual(self.wrong("read hot", 0), "")
+        self.assertIn("'read hot' is not hot: 1,000,000", self.wrong("read hot", 1_000_000))
+        self.assertIn("not hot", self.wrong("big range hot", 1_000_000))
+
+    def test_a_cold_read_that_came_from_memory_is_not_cold(self) -> None:
+        self.assertEqual(self.wrong("read cold", 1 << 30), "")
+        self.assertIn("only 800,000 came", self.wrong("read cold", 800_000, 1_000_000))
+        self.assertIn("not cold", self.wrong("small get cold", 0))
+
+    def test_other_phases_have_no_temperature(self) -> None:
+        self.assertEqual(self.wrong("overwrite", 1 << 30), "")
+        self.assertEqual(self.wrong("read cold", 0, store="memstore"), "")
 
 
 class Goals(unittest.TestCase):

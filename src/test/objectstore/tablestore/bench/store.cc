@@ -95,6 +95,10 @@ void Store::umount()
 
 void Store::remount_cold()
 {
+  // Twice: what a mount finds in a log it keeps in memory, and writes through the page cache.
+  umount();
+  create();
+  mount();
   umount();
   ::sync();
   std::ofstream("/proc/sys/vm/drop_caches") << "3\n";
