@@ -311,6 +311,7 @@ void run_omap(Bench& bench)
   iterate_big(bench, "big range hot");
   bench.client.prepare(bench.whole("fill caches", each_small_once(per_group)));
   get_small(bench, per_group, "small get hot");
+  bench.store.empty_log();
   bench.remount_cold();
   bench.measure(of_first_shard(cold(bench.timed("big range cold", each_range_once(keys)))));
   bench.remount_cold();   // what was read ahead can be the others' rows

@@ -86,6 +86,7 @@ void run_read(Bench& bench)
   const uint64_t per_group = bench.per_group(o.objects ? o.objects : wanted);
   const uint64_t others = o.other_bytes ? bench.per_group(o.other_bytes / o.object_size) : 0;
   bench.populate(per_group + others, o.object_size);
+  bench.store.empty_log();
   bench.remount_cold();
   if (others)
     read_all(bench, "fill caches", per_group, per_group + others);
