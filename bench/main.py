@@ -29,6 +29,7 @@ from storebench.variants import VARIANTS  # noqa: E402
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
 SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0}
+ROUNDS = {"quick": 3, "usual": 3, "full": 5}
 DEFAULT_SECONDS = 2.0  # what Cell.lasts assumes
 
 
@@ -193,8 +194,8 @@ def parse() -> argparse.Namespace:
                         help="only these; also variants that are not compared by default")
     parser.add_argument("--workloads", type=names, default=[], metavar="LIST",
                         help="only those whose names begin so, or match (new-*-qd1)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N",
-                        help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"(default: {ROUNDS['usual']}, with --full {ROUNDS['full']})")
     parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
     parser.add_argument("--tries", type=int, default=3, metavar="N",
                         help="a run is made so often at most, until a virtual machine's host took"
@@ -209,6 +210,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--show", nargs="+", type=Path, metavar="JSON",
                         help="prints the tables of earlier results, runs nothing")
     options = parser.parse_args()
+    options.rounds = options.rounds or ROUNDS[options.level]
     options.seconds = options.seconds or SECONDS[options.level]
     return options
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .calm import stolen_share, undisturbed
+from .numbers import interval_of_median
 
 Figures = dict[str, float]
 
@@ -125,21 +126,23 @@ def of_run(run: dict[str, Any]) -> dict[str, Figures]:
 
 @dataclass(frozen=True)
 class Summary:
-    """One figure over the rounds."""
+    """One figure over the rounds: the median, and 95 % of the bootstrap's medians."""
 
     median: float
     low: float
     high: float
     rounds: int
+    values: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def spread(self) -> float:
-        """Half the range, as a share of the median."""
+        """Half the interval, as a share of the median."""
         return (self.high - self.low) / 2 / self.median if self.median else 0
 
 
 def summarize(values: list[float]) -> Summary:
-    return Summary(statistics.median(values), min(values), max(values), len(values))
+    return Summary(statistics.median(values), *interval_of_median(values), len(values),
+                   tuple(values))
 
 
 Key = tuple[str, str, str]      # cell, phase, variant

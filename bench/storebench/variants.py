@@ -36,10 +36,14 @@ class Variant:
         return self.is_bluestore and self.on != "sparse"
 
 
-def bluestore(kind: str, on: str) -> Variant:
-    """Its defaults for a kind of disk, whatever this one says that it is."""
-    name = f"bluestore-{kind}" + ("" if on == "file" else f"-{on}")
-    return Variant(name, "bluestore", {"bluestore_debug_enforce_settings": kind}, on)
+def bluestore(kind: str, on: str, write_v2: bool = False) -> Variant:
+    """Its defaults for a kind of disk, whatever this one says that it is; with `write_v2`
+    Tentacle's reworked way of writing, which is off by default."""
+    name = f"bluestore-{kind}" + ("-v2" if write_v2 else "") + ("" if on == "file" else f"-{on}")
+    settings = {"bluestore_debug_enforce_settings": kind}
+    if write_v2:
+        settings["bluestore_write_v2"] = "true"
+    return Variant(name, "bluestore", settings, on)
 
 
 def tablestore(name: str, **options: str) -> Variant:
@@ -48,10 +52,12 @@ def tablestore(name: str, **options: str) -> Variant:
 
 
 VARIANTS = {each.name: each for each in (
-    tablestore("tablestore"),
     tablestore("tablestore-thin", provision_size="0"),
+    tablestore("tablestore"),
     bluestore("ssd", "file"),
     bluestore("hdd", "file"),
+    bluestore("ssd", "file", write_v2=True),
+    bluestore("hdd", "file", write_v2=True),
     bluestore("ssd", "loop"),
     bluestore("hdd", "loop"),
     bluestore("ssd", "sparse"),
@@ -70,7 +76,10 @@ VARIANTS = {each.name: each for each in (
                table_options="enable_blob_files=true;min_blob_size=1024"),
 )}
 
-PEERS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-loop", "bluestore-hdd-loop")
+OURS = ("tablestore-thin", "tablestore")       # what is the default comes first
+SETTINGS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-v2", "bluestore-hdd-v2")
+LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")
+PEERS = (*SETTINGS, *LOOPS)     # the best of those that were measured is what counts
 
 
 def fixed_caches(store: str, size: int) -> dict[str, str]:

@@ -1,15 +1,19 @@
 """The arithmetic of ./run bench: figures, medians, goals, cells."""
 from __future__ import annotations
 
+import random
+import statistics
 import unittest
 from typing import Any
 
-from storebench import calm, figures, targets
-from storebench.cells import LEVELS, chosen
+from storebench import calm, figures, table, targets
+from storebench.cells import FEW, LEVELS, chosen
+from storebench.numbers import (chances_of_median, interval_of_median, interval_of_ratio,
+                                number)
 from storebench.page import page
 from storebench.svg import nice_ticks
 from storebench.temperature import wrong_temperature
-from storebench.variants import VARIANTS
+from storebench.variants import SETTINGS, VARIANTS
 
 
 def phase(**changes: Any) -> dict[str, Any]:
@@ -61,9 +65,9 @@ class Figures(unittest.TestCase):
         for each, share in zip(runs, (0.01, 0.3, 0.3)):
             each["result"]["stolen_shares"] = [0.9, share]
         self.assertEqual(calm.never_calm(runs), ["new-4K-qd16 on memstore"])
-        table = figures.summaries(runs)
+        summed = figures.summaries(runs)
         for variant, iops in (("kstore", 50), ("memstore", 10)):
-            self.assertEqual(table["new-4K-qd16", "new", variant]["iops"],
+            self.assertEqual(summed["new-4K-qd16", "new", variant]["iops"],
                              figures.Summary(iops, iops, iops, 1))
 
     def test_variation_is_of_whole_seconds(self) -> None:
@@ -94,16 +98,16 @@ class Figures(unittest.TestCase):
         self.assertEqual(found["write_amplification_disk"], 4)
 
     def test_the_median_round_counts(self) -> None:
-        table = figures.summaries([run("memstore", i, n) for i, n in enumerate((10, 1000, 40))])
-        iops = table["new-4K-qd16", "new", "memstore"]["iops"]
+        summed = figures.summaries([run("memstore", i, n) for i, n in enumerate((10, 1000, 40))])
+        iops = summed["new-4K-qd16", "new", "memstore"]["iops"]
         self.assertEqual((iops.median, iops.low, iops.high, iops.rounds), (20, 5, 500, 3))
 
 
     def test_what_is_compared_stands_together(self) -> None:
-        table = figures.summaries([
+        summed = figures.summaries([
             {"cell": "m", "variant": variant, "result": {"options": {"store": variant}, "phases": [
                 phase(name="create"), phase(name="stat")]}} for variant in ("kstore", "memstore")])
-        self.assertEqual([key[1:] for key in table if key[1] != "run"], [
+        self.assertEqual([key[1:] for key in summed if key[1] != "run"], [
             ("create", "kstore"), ("create", "memstore"), ("stat", "kstore"),
             ("stat", "memstore")])
 
@@ -127,6 +131,33 @@ class Temperature(unittest.TestCase):
     def test_other_phases_have_no_temperature(self) -> None:
         self.assertEqual(self.wrong("overwrite", 1 << 30), "")
         self.assertEqual(self.wrong("read cold", 0, store="memstore"), "")
+
+
+class Numbers(unittest.TestCase):
+    def test_numbers_are_as_people_write_them(self) -> None:
+        self.assertEqual([number(x) for x in (36034.7, 1234567, 101.4, 1.5549, 0.02312, 0, 9.999)],
+                         ["36,000", "1,230,000", "101", "1.55", "0.0231", "0", "10.0"])
+
+    def test_the_interval_is_the_bootstraps(self) -> None:
+        dice = random.Random(1)
+        for values in ([3.0, 1, 2, 5, 9], [4.0, 4.5, 5, 6, 6.5, 7, 8, 30, 31]):
+            drawn = sorted(statistics.median(dice.choices(values, k=len(values)))
+                           for _ in range(20000))
+            self.assertEqual(interval_of_median(values), (drawn[500], drawn[19500]))
+        self.assertEqual(interval_of_median([7]), (7, 7))
+        self.assertAlmostEqual(sum(chance for _, chance in chances_of_median([1, 2, 3, 4])), 1)
+
+    def test_a_ratio_has_the_spread_of_both(self) -> None:
+        self.assertEqual(interval_of_ratio([2, 4, 3], [1]), (2, 4))
+        self.assertEqual(interval_of_ratio([2, 2, 2], [1, 2, 1.5]), (1, 2))
+
+    def test_the_table_names_the_better_setting(self) -> None:
+        runs = [run(v, n, 100 + n, name="new") for v in FEW for n in range(5)]
+        runs += [run("bluestore-hdd-v2", n, 200 + n, name="new") for n in range(5)]
+        lines = list(table.cells_table(figures.summaries(runs)))
+        for ours in ("tablestore-thin", "tablestore"):
+            line = next(each for each in lines if each.startswith(f"  {ours} "))
+            self.assertRegex(line, r"0\.\d\dx \[0\.\d\d [01]\.\d\d\] of bluestore-hdd-v2$")
 
 
 class Goals(unittest.TestCase):
@@ -167,6 +198,16 @@ class Cells(unittest.TestCase):
             for cell in cells:
                 for name in [*cell.stores, *cell.settings]:
                     self.assertIn(name, VARIANTS)
+
+    def test_the_default_is_in_every_table_and_first(self) -> None:
+        for level in ("quick", "usual", "full"):
+            for cell in chosen(level, [], []):
+                if cell.name.startswith(("inline-", "table-")):
+                    continue
+                self.assertEqual(cell.stores[0], "tablestore-thin", cell.name)
+                # Where nothing is provisioned, both are the same.
+                self.assertEqual("tablestore" in cell.stores, cell.bytes_per_second > 0, cell.name)
+                self.assertLess(set(SETTINGS), set(cell.stores), cell.name)
 
     def test_patterns_choose_by_beginning_or_match(self) -> None:
         self.assertEqual([c.name for c in chosen("quick", ["new-4K"], [])],
