@@ -5,12 +5,14 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import GIB, OURS, PEERS, SETTINGS, STORE_BYTES, VARIANTS, fixed_caches
+from .variants import (GIB, MEMORY_TARGET, OURS, PEERS, SETTINGS, STORE_BYTES, VARIANTS,
+                       fixed_caches)
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
+SUSTAINED_BYTES = 4 * MEMORY_TARGET
 SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
 FEW = (*OURS, *SETTINGS)
@@ -213,7 +215,20 @@ def choices() -> Iterator[Cell]:
     yield Cell("table-new-4K", "new", tables, {"size": 4 * KIB, "depth": 16})
 
 
-LEVELS = {"quick": quick, "usual": usual, "full": full}
+def sustained() -> Iterator[Cell]:
+    """Nothing but the clock ends these. The data are twice the memory that a store may use, and
+    half of its space."""
+    common = {"depth": 16, "parts": 4, "max-bytes": "1000000G"}
+    for size in (4 * KIB, 64 * KIB):
+        yield Cell(f"sustained-overwrite-{name_of(size)}-qd16", "overwrite", FEW,
+                   common | {"size": size, "objects": 2 * MEMORY_TARGET // (4 * MIB)},
+                   store_bytes=SUSTAINED_BYTES, lasts=30)
+    yield Cell("sustained-replace-64K-qd16", "full", FEW,
+               common | {"size": 64 * KIB, "fill-percent": 50},
+               store_bytes=SUSTAINED_BYTES, lasts=30)
+
+
+LEVELS = {"quick": quick, "usual": usual, "full": full, "sustained": sustained}
 
 
 def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:

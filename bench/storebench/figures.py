@@ -8,6 +8,7 @@ from typing import Any
 
 from .calm import stolen_share, undisturbed
 from .numbers import interval_of_median
+from .variants import VARIANTS
 
 Figures = dict[str, float]
 
@@ -148,6 +149,12 @@ def summarize(values: list[float]) -> Summary:
 Key = tuple[str, str, str]      # cell, phase, variant
 
 
+def order(variant: str) -> int:
+    """Of the lines for one workload."""
+    names = list(VARIANTS)
+    return names.index(variant) if variant in names else len(names)
+
+
 def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
     """Of every figure of every cell, phase and variant, over its calm runs."""
     gathered: dict[Key, dict[str, list[float]]] = {}
@@ -160,6 +167,6 @@ def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
     # What is compared stands together: cells and phases in the order in which they were run.
     places = {key[:2]: place for place, key in reversed(list(enumerate(gathered)))}
     cells = {key[0]: place for place, key in reversed(list(enumerate(gathered)))}
-    ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]]))
+    ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]], order(key[2])))
     return {key: {name: summarize(values) for name, values in gathered[key].items()}
             for key in ordered}

@@ -18,7 +18,7 @@ from .temperature import wrong_temperature
 from .variants import MIB, VARIANTS, BlockFiles, LoopDevice, Variant, settings_of
 
 PROGRAM = "ceph_tablestore_bench"
-RUN_SECONDS = 1800
+RUN_SECONDS = 1800      # beside what is measured
 KEPT_COUNTERS = ("tablestore.", "statistics.", "bluestore.", "bluefs.", "kstore.", "rocksdb.")
 
 Progress = Callable[[str], None]
@@ -112,7 +112,8 @@ class Runner:
         command = ["setpriv", "--pdeathsig", "KILL", *words]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True, errors="replace") as process:
-            too_long = threading.Timer(RUN_SECONDS, self._give_up, [process, said])
+            limit = RUN_SECONDS + measured_seconds(words)
+            too_long = threading.Timer(limit, self._give_up, [process, said, limit])
             too_long.start()
             try:
                 assert process.stderr
@@ -131,8 +132,8 @@ class Runner:
         return status, said
 
     @staticmethod
-    def _give_up(process: subprocess.Popen[str], said: list[str]) -> None:
-        said.append(f"(killed: it took more than {RUN_SECONDS} s)")
+    def _give_up(process: subprocess.Popen[str], said: list[str], limit: float) -> None:
+        said.append(f"(killed: it took more than {limit:.0f} s)")
         process.kill()
 
     def _quiet_disk(self) -> None:
@@ -144,6 +145,10 @@ class Runner:
             time.sleep(0.1)
             if written_bytes(self._folder) - before < MIB:
                 return
+
+
+def measured_seconds(words: list[str]) -> float:
+    return float(words[words.index("--seconds") + 1])
 
 
 def right_temperature(result: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import statistics
 import unittest
 from typing import Any
 
-from storebench import calm, figures, table, targets
+from storebench import calm, figures, sustained, table, targets
 from storebench.cells import FEW, LEVELS, chosen
 from storebench.numbers import (chances_of_median, interval_of_median, interval_of_ratio,
                                 number)
@@ -200,7 +200,7 @@ class Cells(unittest.TestCase):
                     self.assertIn(name, VARIANTS)
 
     def test_the_default_is_in_every_table_and_first(self) -> None:
-        for level in ("quick", "usual", "full"):
+        for level in LEVELS:
             for cell in chosen(level, [], []):
                 if cell.name.startswith(("inline-", "table-")):
                     continue
@@ -215,6 +215,41 @@ class Cells(unittest.TestCase):
         self.assertEqual([c.name for c in chosen("quick", ["new-4K-qd1"], [])], ["new-4K-qd1"])
         self.assertEqual({c.name for c in chosen("quick", ["*-qd1"], [])},
                          {"new-4K-qd1", "new-64K-qd1", "overwrite-4K-qd1"})
+
+
+class Sustained(unittest.TestCase):
+    def long_run(self, variant: str, rates: list[int], **counters: float) -> dict[str, Any]:
+        long = run(variant, 1, 0, "sustained-overwrite-4K-qd16")
+        long["result"]["phases"] = [
+            phase(name=f"overwrite {i}", operations=rate * 2, counters=counters,
+                  interval_operations=[rate // 10] * 40)
+            for i, rate in enumerate(rates, 1)]
+        long["result"]["values"] = {f"{kind} bytes overwrite {i}": 5e9 for i in range(1, 5)
+                                    for kind in ("used", "directory")}
+        return long
+
+    def test_each_quarter_has_a_line_and_the_last_is_compared(self) -> None:
+        runs = [self.long_run("tablestore-thin", [40000, 38000, 37000, 36000]),
+                self.long_run("bluestore-hdd-v2", [30000, 30000, 30000, 24000])]
+        lines = list(sustained.quarters_table(figures.summaries(runs)))
+        self.assertEqual(lines[1].split(), ["tablestore-thin", "1", "40,000", "60.0", "40,000",
+                                            "4.00", "5.00"])
+        self.assertIn("tablestore-thin: the last quarter is 0.90 of the first,"
+                      " 1.50x of bluestore-hdd-v2", lines[5])
+        self.assertIn("bluestore-hdd-v2: the last quarter is 0.80 of the first", lines[10])
+
+    def test_a_run_without_background_work_is_not_sustained(self) -> None:
+        full = {"tablestore.checkpoints": 5, "statistics.table_flushed_bytes": 1e9,
+                "statistics.table_compacted_bytes": 1e9}
+        said = list(sustained.work_done([self.long_run("tablestore", [1] * 4, **full)]))
+        self.assertEqual(len(said), 1)
+        self.assertIn("20.0 checkpoints, 4.00 GB flushed", said[0])
+        for missing in full:
+            few = full | {missing: 0}
+            said = list(sustained.work_done([self.long_run("tablestore", [1] * 4, **few)]))
+            self.assertIn("NOT SUSTAINED", said[1])
+        said = list(sustained.work_done([self.long_run("bluestore-ssd", [1] * 4)]))
+        self.assertIn("NOT SUSTAINED", said[1])
 
 
 class Report(unittest.TestCase):

@@ -8,7 +8,7 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-from storebench.cells import Cell
+from storebench.cells import LEVELS, Cell
 from storebench.figures import of_run
 from storebench.runner import Runner, RunError
 from storebench.variants import GIB, VARIANTS, fixed_caches
@@ -90,6 +90,21 @@ class Program(unittest.TestCase):
         kept.run(replace(cell, arguments=SMALL | cell.arguments, store_bytes=GIB),
                  "bluestore-ssd-sparse", 0.3)
         self.assertGreater(len(written), objects)
+
+    def test_a_long_run_is_measured_by_quarters(self) -> None:
+        for cell in LEVELS["sustained"]():
+            small = replace(cell, arguments=cell.arguments | SMALL | {"objects": 16},
+                            store_bytes=GIB)
+            for store in ("tablestore-thin", "bluestore-hdd-v2"):
+                with self.subTest(cell=cell.name, store=store):
+                    result = self.runner.run(small, store, 1.2)
+                    phases = result["phases"]
+                    self.assertEqual([phase["name"][-2:] for phase in phases],
+                                     [" 1", " 2", " 3", " 4"])
+                    for phase in phases:
+                        self.assertAlmostEqual(phase["seconds"], 0.3, delta=0.05)
+                        self.assertGreater(phase["usage"]["disk_write_bytes"], 0)
+                        self.assertGreater(result["values"][f"used bytes {phase['name']}"], 0)
 
     def test_a_killed_store_restarts(self) -> None:
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
