@@ -202,7 +202,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--quick", dest="level", action="store_const", const="quick",
-                       help="a first picture in ten minutes")
+                       help="a first picture in half an hour")
     level.add_argument("--full", dest="level", action="store_const", const="full",
                        help="everything, as for the documents: many hours")
     level.add_argument("--sustained", dest="level", action="store_const", const="sustained",

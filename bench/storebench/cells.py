@@ -105,7 +105,8 @@ def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     """Memory for a third of the table: an object's row and its share of the
     indices take some 450 bytes."""
     cache = max(64 * MIB, objects * 450 // 3)
-    limits = {name: fixed_caches(variant.store, cache) for name, variant in VARIANTS.items()}
+    limits = {name: fixed_caches(variant.store, cache, data=False)
+              for name, variant in VARIANTS.items()}
     return Cell(f"metadata-{objects // 1000}K", "metadata", stores, {"objects": objects},
                 settings=limits, lasts=30 + objects / 8000, bytes_per_second=0)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from . import plots, table as tables
+from . import plots, sustained, table as tables
 from .numbers import number
 from .svg import Chart
 from .targets import Table, verdicts
@@ -48,6 +48,10 @@ def section(title: str, text: str, body: str) -> str:
     return f"<h2>{escape(title)}</h2><p>{text}</p>{body}" if body else ""
 
 
+def preformatted(lines: list[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
+
+
 def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
     for each in sessions:
         m = each["machine"]
@@ -70,8 +74,8 @@ def goals(table: Table) -> str:
         where = each.cell if each.phase in each.cell or each.phase == "run" \
             else f"{each.cell}: {each.phase}"
         theirs = "" if each.theirs is None else f"{number(each.theirs)} ({each.against})"
-        rows.append(f"<tr><td>{escape(where)}, {each.store}</td><td>{number(each.ours)}</td><td>{escape(theirs)}</td>"
-                    f"<td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
+        rows.append(f"<tr><td>{escape(where)}, {each.store}</td><td>{number(each.ours)}</td>"
+                    f"<td>{escape(theirs)}</td><td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
                     f" {each.bound:g}</td><td class='{kind}'>{word}</td></tr>")
     if not rows:
         return ""
@@ -95,8 +99,8 @@ def all_figures(table: Table) -> str:
         spread = figures["iops"].spread if "iops" in figures else 0
         rows.append(f"<tr><td>{escape(variant)}</td>{cells}<td>{spread:.0%}</td>"
                     f"<td>{escape(tables.ratio_to_best(table, cell, phase, variant))}</td></tr>")
-    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th><th>ratio [95 %]</th></tr>{"".join(rows)}'
-            "</table></div>")
+    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th><th>ratio [95 %]</th></tr>'
+            f"{''.join(rows)}</table></div>")
 
 
 def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Table) -> str:
@@ -142,8 +146,11 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                                         ("omap", "omap"), ("removals", "removals"),
                                         ("mix", "mixed"), ("clone", "clones"))])),
         section("Aging", "", charts([plots.aging(table)])),
-        section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes written per"
-                " payload byte, by the store's own count; WA disk: by the disk's, until the"
+        section("Sustained", "Long runs, by quarters; bytes/byte is what the disk wrote for each"
+                " byte of payload.", preformatted([*sustained.quarters_table(table),
+                                                   *sustained.work_done(runs)])),
+        section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes"
+                " written per payload byte, by the store's own count; WA disk: by the disk's, until the"
                 " background work was done, with all that others wrote.", all_figures(table)),
     ]
     notes = "".join(f"<p class='note'>{escape(line)}</p>"

@@ -164,7 +164,8 @@ def by_size(table: Table, kind: str, depth: int, figure: str, title: str, unit: 
                           f" ({number(summary.low)} to {number(summary.high)})")
         bound = by_variant.get("floor", {}).get(figure)
         if bound and figure in ("iops", "p50_us"):
-            mark(chart, y, centre, width, bound.median, f"the floor, {size}: {number(bound.median)}")
+            mark(chart, y, centre, width, bound.median,
+                 f"the floor, {size}: {number(bound.median)}")
     return chart
 
 

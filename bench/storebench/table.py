@@ -59,7 +59,8 @@ def run_values(table: Table) -> Iterator[str]:
         shown = {name: summary for name, summary in figures.items()
                  if not name.startswith("used_") or cell.startswith("small")}
         if shown:
-            values = ", ".join(f"{name} {number(summary.median)}" for name, summary in shown.items())
+            values = ", ".join(f"{name} {number(summary.median)}"
+                               for name, summary in shown.items())
             yield f"{cell} {variant}: {values}"
 
 

@@ -144,10 +144,11 @@ def aging(table: Table) -> Iterator[Verdict]:
 
 def last_against_first(table: Table, store: str, fills: dict[int, float]) -> Iterator[Verdict]:
     last = max(fills)
-    yield Verdict("aging: the last round against the first", store, "aging", f"fill {last}", fills[last],
-                  fills[1], "its first round", fills[last] / fills[1], 0.95, False)
+    yield Verdict("aging: the last round against the first", store, "aging", f"fill {last}",
+                  fills[last], fills[1], "its first round", fills[last] / fills[1], 0.95, False)
     run = table["aging", "run", store]
     first_empty = run["directory bytes empty 1"].median
     last_empty = run[f"directory bytes empty {last}"].median
     yield Verdict("aging: space of the empty store, last round against the first", store, "aging",
-                  "run", last_empty, first_empty, "its first round", last_empty / first_empty, 1.1, True)
+                  "run", last_empty, first_empty, "its first round", last_empty / first_empty, 1.1,
+                  True)

@@ -82,15 +82,19 @@ LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")
 PEERS = (*SETTINGS, *LOOPS)     # the best of those that were measured is what counts
 
 
-def fixed_caches(store: str, size: int) -> dict[str, str]:
+def fixed_caches(store: str, size: int, data: bool = True) -> dict[str, str]:
     """Caches that have their size from the beginning, in TableStore's shares. By themselves they
-    grow for half a minute after a start, and differ in how fast."""
+    grow for half a minute after a start, and differ in how fast. Where there are no `data`
+    BlueStore keeps its own shares, which leave hardly anything for these: TableStore's onodes
+    take what its data do not."""
     if store == "tablestore":
         return {"tablestore_cache_size": str(size)}
     if store == "bluestore":
-        return {"bluestore_cache_size": str(size), "bluestore_cache_autotune": "false",
-                "bluestore_cache_kv_ratio": "0.36", "bluestore_cache_kv_onode_ratio": "0.04",
-                "bluestore_cache_meta_ratio": "0.3"}    # what is left of 1 is for data
+        shares = {"kv": "0.36", "kv_onode": "0.04", "meta": "0.3"}     # what is left of 1 is data's
+        if not data:
+            shares = {"kv": "0.45", "kv_onode": "0.04", "meta": "0.45"}
+        return ({"bluestore_cache_size": str(size), "bluestore_cache_autotune": "false"}
+                | {f"bluestore_cache_{name}_ratio": share for name, share in shares.items()})
     return {"rocksdb_cache_size": str(size)} if store == "kstore" else {}
 
 

@@ -15,6 +15,9 @@ from storebench.svg import nice_ticks
 from storebench.temperature import wrong_temperature
 from storebench.variants import SETTINGS, VARIANTS
 
+SESSION = {"started": "now", "level": "quick", "rounds": 1, "seconds": 2, "machine": {
+    "cores": 2, "processor": "P<&>", "memory_bytes": 1, "kernel": "k", "file_system": {}}}
+
 
 def phase(**changes: Any) -> dict[str, Any]:
     usage = {"user_seconds": 1.0, "system_seconds": 1.0, "disk_flushes": 500, "write_bytes": 9000,
@@ -237,6 +240,8 @@ class Sustained(unittest.TestCase):
         self.assertIn("tablestore-thin: the last quarter is 0.90 of the first,"
                       " 1.50x of bluestore-hdd-v2", lines[5])
         self.assertIn("bluestore-hdd-v2: the last quarter is 0.80 of the first", lines[10])
+        text = page([SESSION], runs, figures.summaries(runs))
+        self.assertIn("the last quarter is 0.80 of the first", text)
 
     def test_a_run_without_background_work_is_not_sustained(self) -> None:
         full = {"tablestore.checkpoints": 5, "statistics.table_flushed_bytes": 1e9,
@@ -255,9 +260,7 @@ class Sustained(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_the_page_has_a_chart_for_what_was_measured(self) -> None:
         runs = [run(v, 1, n) for v, n in (("tablestore", 10), ("bluestore-ssd", 5))]
-        session = {"started": "now", "level": "quick", "rounds": 1, "seconds": 2, "machine": {
-            "cores": 2, "processor": "P<&>", "memory_bytes": 1, "kernel": "k", "file_system": {}}}
-        text = page([session], runs, figures.summaries(runs))
+        text = page([SESSION], runs, figures.summaries(runs))
         self.assertIn("new-4K-qd16: operations per second over time", text)
         self.assertIn("P&lt;&amp;&gt;", text)
         self.assertIn("2.00", text)     # the ratio
