@@ -74,8 +74,9 @@ def goals(table: Table) -> str:
         where = each.cell if each.phase in each.cell or each.phase == "run" \
             else f"{each.cell}: {each.phase}"
         theirs = "" if each.theirs is None else f"{number(each.theirs)} ({each.against})"
-        rows.append(f"<tr><td>{escape(where)}, {each.store}</td><td>{number(each.ours)}</td>"
-                    f"<td>{escape(theirs)}</td><td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
+        rows.append(f"<tr><td>{escape(where)}, {each.store}</td>"
+                    f"<td>{number(each.ours)}</td><td>{escape(theirs)}</td>"
+                    f"<td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
                     f" {each.bound:g}</td><td class='{kind}'>{word}</td></tr>")
     if not rows:
         return ""
@@ -150,8 +151,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " byte of payload.", preformatted([*sustained.quarters_table(table),
                                                    *sustained.work_done(runs)])),
         section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes"
-                " written per payload byte, by the store's own count; WA disk: by the disk's, until the"
-                " background work was done, with all that others wrote.", all_figures(table)),
+                " written per payload byte, by the store's own count; WA disk: by the disk's, until"
+                " the background work was done, with all that others wrote.", all_figures(table)),
     ]
     notes = "".join(f"<p class='note'>{escape(line)}</p>"
                     for line in (*machine_lines(sessions), *tables.contention(table)))
