@@ -227,6 +227,8 @@ def sustained() -> Iterator[Cell]:
     yield Cell("sustained-replace-64K-qd16", "full", FEW,
                common | {"size": 64 * KIB, "fill-percent": 50},
                store_bytes=SUSTAINED_BYTES, lasts=30)
+    yield Cell("sustained-rados-4K", "rados", FEW, {"size": 4 * KIB, "depth": 16, "parts": 4},
+               store_bytes=SUSTAINED_BYTES, lasts=120)
 
 
 LEVELS = {"quick": quick, "usual": usual, "full": full, "sustained": sustained}

@@ -55,7 +55,9 @@ class Runner:
                 if cell.workload == "rados":
                     return rados.measure(variant.store, settings, int(cell.arguments["size"]),
                                          int(cell.arguments["depth"]), cell.seconds or seconds,
-                                         cell.store_bytes // 4, self._progress)
+                                         cell.store_bytes // 4,
+                                         int(str(cell.arguments.get("parts", 1))),
+                                         self._progress)
                 words = self._words(cell, variant, settings, seconds)
                 if cell.workload == "die":
                     return self._die_and_restart(words)

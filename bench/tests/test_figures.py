@@ -243,6 +243,14 @@ class Sustained(unittest.TestCase):
         text = page([SESSION], runs, figures.summaries(runs))
         self.assertIn("the last quarter is 0.80 of the first", text)
 
+    def test_a_quarter_without_its_99_9_per_cent_has_a_line(self) -> None:
+        long = self.long_run("tablestore-thin", [40000, 38000, 37000, 36000])
+        for each in long["result"]["phases"]:
+            each["latency_us"] = {"mean": 1, "max": 2}      # all that rados bench tells
+        lines = list(sustained.quarters_table(figures.summaries([long])))
+        self.assertEqual(lines[4].split(), ["tablestore-thin", "4", "36,000", "36,000", "4.00",
+                                            "5.00"])
+
     def test_a_run_without_background_work_is_not_sustained(self) -> None:
         full = {"tablestore.checkpoints": 5, "statistics.table_flushed_bytes": 1e9,
                 "statistics.table_compacted_bytes": 1e9}

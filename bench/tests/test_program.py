@@ -93,6 +93,8 @@ class Program(unittest.TestCase):
 
     def test_a_long_run_is_measured_by_quarters(self) -> None:
         for cell in LEVELS["sustained"]():
+            if cell.workload == "rados":
+                continue        # minutes; its parts are in test_figures.py
             small = replace(cell, arguments=cell.arguments | SMALL | {"objects": 16},
                             store_bytes=GIB)
             for store in ("tablestore-thin", "bluestore-hdd-v2"):
