@@ -25,10 +25,13 @@ from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
 from storebench.machine import describe  # noqa: E402
 from storebench.runner import Runner, RunError  # noqa: E402
+from storebench.sustained import is_sustained, quarters_table, work_done  # noqa: E402
 from storebench.variants import VARIANTS  # noqa: E402
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
-SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0}
+SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0, "sustained": 900.0}
+ROUNDS = {"quick": 3, "usual": 3, "full": 5, "sustained": 1}
+TRIES = {"sustained": 1}    # a long run averages over what the host does
 DEFAULT_SECONDS = 2.0  # what Cell.lasts assumes
 
 
@@ -119,6 +122,12 @@ def load(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 def show(runs: list[dict[str, Any]]) -> None:
+    long_runs = [run for run in runs if is_sustained(run)]
+    if long_runs:
+        show_sustained(long_runs)
+    if len(long_runs) == len(runs):
+        return
+    runs = [run for run in runs if not is_sustained(run)]
     table = summaries(runs)
     for part in (tables.cells_table, tables.run_values, tables.goals_table, tables.contention):
         print()
@@ -127,6 +136,14 @@ def show(runs: list[dict[str, Any]]) -> None:
     disturbed = never_calm(runs)
     if disturbed:
         print(f"Never calm, and so worth little: {', '.join(disturbed)}.")
+
+
+def show_sustained(runs: list[dict[str, Any]]) -> None:
+    table = summaries(runs)
+    for part in (quarters_table(table), work_done(runs), tables.contention(table)):
+        print()
+        for each in part:
+            print(each)
 
 
 def only_one() -> TextIO:
@@ -185,21 +202,26 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--quick", dest="level", action="store_const", const="quick",
-                       help="a first picture in ten minutes")
+                       help="a first picture in half an hour")
     level.add_argument("--full", dest="level", action="store_const", const="full",
                        help="everything, as for the documents: many hours")
+    level.add_argument("--sustained", dest="level", action="store_const", const="sustained",
+                       help="a quarter of an hour for each store and workload, by quarters")
     parser.set_defaults(level="usual")
     parser.add_argument("--stores", type=stores, default=[], metavar="LIST",
                         help="only these; also variants that are not compared by default")
     parser.add_argument("--workloads", type=names, default=[], metavar="LIST",
                         help="only those whose names begin so, or match (new-*-qd1)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N",
-                        help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"(default: {ROUNDS['usual']}, with --full {ROUNDS['full']}, with"
+                        f" --sustained {ROUNDS['sustained']})")
     parser.add_argument("--seconds", type=float, metavar="S", help="of measuring in each run")
-    parser.add_argument("--tries", type=int, default=3, metavar="N",
+    parser.add_argument("--minutes", type=float, metavar="M",
+                        help="the same; at least 15 for what --sustained is to show")
+    parser.add_argument("--tries", type=int, metavar="N",
                         help="a run is made so often at most, until a virtual machine's host took"
                         f" no more than {MOST_STOLEN * 100:.0f} %% of the processors;"
-                        " the calmest counts (default: %(default)s)")
+                        " the calmest counts (default: 3, with --sustained 1)")
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
                         help="where the JSON goes (default: bench/results)")
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
@@ -209,6 +231,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--show", nargs="+", type=Path, metavar="JSON",
                         help="prints the tables of earlier results, runs nothing")
     options = parser.parse_args()
+    options.rounds = options.rounds or ROUNDS[options.level]
+    options.tries = options.tries or TRIES.get(options.level, 3)
+    if options.minutes:
+        options.seconds = options.minutes * 60
     options.seconds = options.seconds or SECONDS[options.level]
     return options
 

@@ -5,17 +5,19 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import GIB, PEERS, STORE_BYTES
+from .variants import (GIB, MEMORY_TARGET, OURS, PEERS, SETTINGS, STORE_BYTES, VARIANTS,
+                       fixed_caches)
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
+SUSTAINED_BYTES = 4 * MEMORY_TARGET
 SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
-FEW = ("tablestore", "bluestore-ssd", "bluestore-hdd")
-THIN = ("tablestore-thin", "bluestore-ssd-sparse")  # with no space written beforehand
-BEST_COUNTS = ("tablestore", *PEERS)
+FEW = (*OURS, *SETTINGS)
+SPARSE = ("bluestore-ssd-sparse",)      # with no space written beforehand, as tablestore-thin
+BEST_COUNTS = (*OURS, *PEERS)
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,9 @@ def read_miss(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
 def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     """Memory for a third of the table: an object's row and its share of the
     indices take some 450 bytes."""
-    cache = str(max(64 * MIB, objects * 450 // 3))
-    limits = {
-        "tablestore": {"tablestore_cache_size": cache},
-        "kstore": {"rocksdb_cache_size": cache},
-    } | {peer: {"bluestore_cache_size": cache, "bluestore_cache_autotune": "false"}
-         for peer in PEERS}
+    cache = max(64 * MIB, objects * 450 // 3)
+    limits = {name: fixed_caches(variant.store, cache, data=False)
+              for name, variant in VARIANTS.items()}
     return Cell(f"metadata-{objects // 1000}K", "metadata", stores, {"objects": objects},
                 settings=limits, lasts=30 + objects / 8000, bytes_per_second=0)
 
@@ -129,7 +128,7 @@ def quick() -> Iterator[Cell]:
     yield new(4 * KIB, 1, FEW)
     yield new(4 * KIB, 16, (*FEW, "kstore", "memstore"))
     yield new(64 * KIB, 1, FEW)
-    yield new(64 * KIB, 16, (*FEW, *THIN), floor=False)
+    yield new(64 * KIB, 16, (*FEW, *SPARSE), floor=False)
     yield new(1 * MIB, 16, (*FEW, "kstore"), floor=False)
     yield overwrite(4 * KIB, 1, FEW)
     yield overwrite(4 * KIB, 16, FEW)
@@ -141,11 +140,11 @@ def usual() -> Iterator[Cell]:
     """Loop devices where it is to be seen whether they matter."""
     for size in (4 * KIB, 16 * KIB, 64 * KIB):
         yield new(size, 1, BEST_COUNTS if size == 4 * KIB else FEW)
-        yield new(size, 16, (*(BEST_COUNTS if size == 4 * KIB else FEW), *THIN, "kstore",
+        yield new(size, 16, (*(BEST_COUNTS if size == 4 * KIB else FEW), *SPARSE, "kstore",
                              "memstore"))
     yield new(4 * KIB, 64, FEW)
     yield new(256 * KIB, 16, FEW)
-    yield new(MIB, 16, (*BEST_COUNTS, *THIN, "kstore", "memstore"))
+    yield new(MIB, 16, (*BEST_COUNTS, *SPARSE, "kstore", "memstore"))
     yield new(4 * MIB, 16, FEW)
     for size in (4 * KIB, 64 * KIB, MIB):
         yield rados(size, 15, FEW)
@@ -157,7 +156,7 @@ def full() -> Iterator[Cell]:
     for power in range(12, 23):
         for depth in (1, 16, 64):
             peers = ("kstore", "memstore") if power < 22 else ("kstore",)
-            yield new(1 << power, depth, (*BEST_COUNTS, *THIN, *peers))
+            yield new(1 << power, depth, (*BEST_COUNTS, *SPARSE, *peers))
     for size in (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB):
         yield rados(size, 60, BEST_COUNTS)
     yield from others((*BEST_COUNTS, "kstore"), depths=(1, 16, 64), metadata_objects=1000000,
@@ -217,7 +216,22 @@ def choices() -> Iterator[Cell]:
     yield Cell("table-new-4K", "new", tables, {"size": 4 * KIB, "depth": 16})
 
 
-LEVELS = {"quick": quick, "usual": usual, "full": full}
+def sustained() -> Iterator[Cell]:
+    """Nothing but the clock ends these. The data are twice the memory that a store may use, and
+    half of its space."""
+    common = {"depth": 16, "parts": 4, "max-bytes": "1000000G"}
+    for size in (4 * KIB, 64 * KIB):
+        yield Cell(f"sustained-overwrite-{name_of(size)}-qd16", "overwrite", FEW,
+                   common | {"size": size, "objects": 2 * MEMORY_TARGET // (4 * MIB)},
+                   store_bytes=SUSTAINED_BYTES, lasts=30)
+    yield Cell("sustained-replace-64K-qd16", "full", FEW,
+               common | {"size": 64 * KIB, "fill-percent": 50},
+               store_bytes=SUSTAINED_BYTES, lasts=30)
+    yield Cell("sustained-rados-4K", "rados", FEW, {"size": 4 * KIB, "depth": 16, "parts": 4},
+               store_bytes=SUSTAINED_BYTES, lasts=120)
+
+
+LEVELS = {"quick": quick, "usual": usual, "full": full, "sustained": sustained}
 
 
 def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:
@@ -228,6 +242,8 @@ def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:
                                 for p in patterns):
             continue
         wanted = tuple(s for s in cell.stores if not stores or s in stores)
+        if not cell.bytes_per_second and OURS[0] in wanted:
+            wanted = tuple(s for s in wanted if s != "tablestore")      # would be the same
         if stores:
             wanted += tuple(s for s in stores if s not in wanted and s != "floor")
         if wanted:

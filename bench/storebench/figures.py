@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .calm import stolen_share, undisturbed
+from .numbers import interval_of_median
+from .variants import VARIANTS
 
 Figures = dict[str, float]
 
@@ -125,24 +127,32 @@ def of_run(run: dict[str, Any]) -> dict[str, Figures]:
 
 @dataclass(frozen=True)
 class Summary:
-    """One figure over the rounds."""
+    """One figure over the rounds: the median, and 95 % of the bootstrap's medians."""
 
     median: float
     low: float
     high: float
     rounds: int
+    values: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def spread(self) -> float:
-        """Half the range, as a share of the median."""
+        """Half the interval, as a share of the median."""
         return (self.high - self.low) / 2 / self.median if self.median else 0
 
 
 def summarize(values: list[float]) -> Summary:
-    return Summary(statistics.median(values), min(values), max(values), len(values))
+    return Summary(statistics.median(values), *interval_of_median(values), len(values),
+                   tuple(values))
 
 
 Key = tuple[str, str, str]      # cell, phase, variant
+
+
+def order(variant: str) -> int:
+    """Of the lines for one workload."""
+    names = list(VARIANTS)
+    return names.index(variant) if variant in names else len(names)
 
 
 def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
@@ -157,6 +167,6 @@ def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
     # What is compared stands together: cells and phases in the order in which they were run.
     places = {key[:2]: place for place, key in reversed(list(enumerate(gathered)))}
     cells = {key[0]: place for place, key in reversed(list(enumerate(gathered)))}
-    ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]]))
+    ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]], order(key[2])))
     return {key: {name: summarize(values) for name, values in gathered[key].items()}
             for key in ordered}

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from . import plots, table as tables
+from . import plots, sustained, table as tables
+from .numbers import number
 from .svg import Chart
 from .targets import Table, verdicts
 
@@ -47,6 +48,10 @@ def section(title: str, text: str, body: str) -> str:
     return f"<h2>{escape(title)}</h2><p>{text}</p>{body}" if body else ""
 
 
+def preformatted(lines: list[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
+
+
 def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
     for each in sessions:
         m = each["machine"]
@@ -68,8 +73,9 @@ def goals(table: Table) -> str:
         kind, word = ("met", "met") if each.met else ("missed", "missed")
         where = each.cell if each.phase in each.cell or each.phase == "run" \
             else f"{each.cell}: {each.phase}"
-        theirs = "" if each.theirs is None else f"{each.theirs:.4g} ({each.against})"
-        rows.append(f"<tr><td>{escape(where)}</td><td>{each.ours:.4g}</td><td>{escape(theirs)}</td>"
+        theirs = "" if each.theirs is None else f"{number(each.theirs)} ({each.against})"
+        rows.append(f"<tr><td>{escape(where)}, {each.store}</td>"
+                    f"<td>{number(each.ours)}</td><td>{escape(theirs)}</td>"
                     f"<td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
                     f" {each.bound:g}</td><td class='{kind}'>{word}</td></tr>")
     if not rows:
@@ -79,22 +85,23 @@ def goals(table: Table) -> str:
 
 
 def all_figures(table: Table) -> str:
-    head = "".join(f"<th>{escape(title)}</th>" for _, title, _ in tables.COLUMNS)
+    head = "".join(f"<th>{escape(title)}</th>" for _, title in tables.COLUMNS)
     rows, last = [], None
     for (cell, phase, variant), figures in table.items():
         if phase == "run":
             continue
         if (cell, phase) != last:
             name = cell if phase in cell else f"{cell}: {phase}"
-            rows.append(f'<tr class="group"><td colspan="{len(tables.COLUMNS) + 2}">'
+            rows.append(f'<tr class="group"><td colspan="{len(tables.COLUMNS) + 3}">'
                         f"{escape(name)}</td></tr>")
             last = (cell, phase)
-        cells = "".join(f"<td>{tables.figure(figures.get(name), form)}</td>"
-                        for name, _, form in tables.COLUMNS)
+        cells = "".join(f"<td>{tables.figure(figures.get(name))}</td>"
+                        for name, _ in tables.COLUMNS)
         spread = figures["iops"].spread if "iops" in figures else 0
-        rows.append(f"<tr><td>{escape(variant)}</td>{cells}<td>{spread:.0%}</td></tr>")
-    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th></tr>{"".join(rows)}'
-            "</table></div>")
+        rows.append(f"<tr><td>{escape(variant)}</td>{cells}<td>{spread:.0%}</td>"
+                    f"<td>{escape(tables.ratio_to_best(table, cell, phase, variant))}</td></tr>")
+    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th><th>ratio [95 %]</th></tr>'
+            f"{''.join(rows)}</table></div>")
 
 
 def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Table) -> str:
@@ -140,9 +147,12 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                                         ("omap", "omap"), ("removals", "removals"),
                                         ("mix", "mixed"), ("clone", "clones"))])),
         section("Aging", "", charts([plots.aging(table)])),
-        section("All figures", "Medians; +- is half the range of the rounds. WA: bytes written per"
-                " payload byte, by the store's own count; WA disk: by the disk's, until the"
-                " background work was done, with all that others wrote.", all_figures(table)),
+        section("Sustained", "Long runs, by quarters; bytes/byte is what the disk wrote for each"
+                " byte of payload.", preformatted([*sustained.quarters_table(table),
+                                                   *sustained.work_done(runs)])),
+        section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes"
+                " written per payload byte, by the store's own count; WA disk: by the disk's, until"
+                " the background work was done, with all that others wrote.", all_figures(table)),
     ]
     notes = "".join(f"<p class='note'>{escape(line)}</p>"
                     for line in (*machine_lines(sessions), *tables.contention(table)))

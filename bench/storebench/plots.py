@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import Summary
+from .numbers import number
 from .svg import Axis, Chart
 from .targets import Table
+from .variants import OURS
 
 COLORS = {
-    "tablestore": "#0b5fa5", "bluestore-ssd": "#d95f02", "bluestore-hdd": "#e6a04c",
+    "tablestore-thin": "#0b5fa5", "tablestore": "#7fb2dc", "bluestore-ssd": "#d95f02",
+    "bluestore-hdd": "#e6a04c", "bluestore-ssd-v2": "#8c2d04", "bluestore-hdd-v2": "#b8860b",
     "bluestore-ssd-loop": "#a63603", "bluestore-hdd-loop": "#c9a227", "kstore": "#2a8f4e",
-    "tablestore-thin": "#7fb2dc", "bluestore-ssd-sparse": "#f2b98a",
+    "bluestore-ssd-sparse": "#f2b98a",
     "memstore": "#8c8c8c", "floor": "#222222",
 }
 MORE_COLORS = ("#6a3d9a", "#b15928", "#17becf", "#e377c2", "#7f7f7f", "#bcbd22")
@@ -157,11 +160,12 @@ def by_size(table: Table, kind: str, depth: int, figure: str, title: str, unit: 
                 x = centre - width * 0.43 + i * each
                 top = y.at(summary.median)
                 chart.box(x, top, each * 0.9, chart.bottom - top, color(name),
-                          f"{name}, {size}: {summary.median:.4g}"
-                          f" ({summary.low:.4g} to {summary.high:.4g})")
+                          f"{name}, {size}: {number(summary.median)}"
+                          f" ({number(summary.low)} to {number(summary.high)})")
         bound = by_variant.get("floor", {}).get(figure)
         if bound and figure in ("iops", "p50_us"):
-            mark(chart, y, centre, width, bound.median, f"the floor, {size}: {bound.median:.4g}")
+            mark(chart, y, centre, width, bound.median,
+                 f"the floor, {size}: {number(bound.median)}")
     return chart
 
 
@@ -201,30 +205,31 @@ def by_depth(table: Table, kind: str, size: str, figure: str, title: str,
 
 def phases(table: Table, cells: Iterable[str], figure: str, title: str, unit: str) -> Chart | None:
     """Bars of the phases of a workload (or of several), as multiples of
-    tablestore's peers: relative to the best of them."""
+    tablestore's: of its default, where that was measured."""
+    ours = next((name for name in OURS if any(k[0] in cells and k[2] == name for k in table)), "")
     keys = [(cell, phase) for cell, phase, variant in table
-            if cell in cells and phase != "run" and variant == "tablestore"]
+            if cell in cells and phase != "run" and variant == ours]
     keys = [key for i, key in enumerate(keys) if key not in keys[:i]]
     names = variants_in(k for k in table if k[0] in cells and k[1] != "run")
     bars = []
     for cell, phase in keys:
         found = {name: table[cell, phase, name][figure].median for name in names
                  if figure in table.get((cell, phase, name), {})}
-        if found.get("tablestore"):
+        if found.get(ours):
             bars.append((phase if len(set(c for c, _ in keys)) == 1 else cell, found))
     if not bars:
         return None
     chart = Chart(title, unit, width=min(980, 120 + 105 * len(bars)), height=310)
-    y = chart.y_axis(max(v / f["tablestore"] for _, f in bars for v in f.values()))
+    y = chart.y_axis(max(v / f[ours] for _, f in bars for v in f.values()))
     centres, width = chart.x_slots([label for label, _ in bars])
     each = width * 0.84 / len(names)
     for centre, (label, found) in zip(centres, bars):
         for i, name in enumerate(names):
             if name in found:
-                share = found[name] / found["tablestore"]
+                share = found[name] / found[ours]
                 chart.box(centre - width * 0.42 + i * each, y.at(share), each * 0.9,
                           chart.bottom - y.at(share), color(name),
-                          f"{label}, {name}: {found[name]:.4g}")
+                          f"{label}, {name}: {number(found[name])}")
     return chart
 
 

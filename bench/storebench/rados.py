@@ -14,6 +14,7 @@ from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
 
 POOL = "bench"
+REMOVAL_SECONDS = 1800
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -48,16 +49,19 @@ def peak_memory_of(osd: Daemon) -> int:
 
 
 def counters_of(osd: Daemon) -> dict[str, float]:
-    """The flat numbers of the store's own sections."""
+    """The flat numbers of the store's own sections; TableStore's engine tells more elsewhere."""
     dump = osd.ask("perf dump")
+    if "tablestore" in dump:
+        dump["statistics"] = osd.ask("dump_objectstore_kv_stats")
     return {f"{section}.{name}": value
-            for section in ("tablestore", "bluestore", "bluefs", "kstore")
+            for section in ("tablestore", "statistics", "bluestore", "bluefs", "kstore")
             for name, value in dump.get(section, {}).items()
             if isinstance(value, (int, float))}
 
 
 def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
                 most_bytes: int) -> dict[str, Any]:
+    """It ends when there are `most_bytes` of objects, which stay."""
     printed = run_tool("rados", "-c", cluster.layout.conf, "-p", POOL, "bench",
                        str(round(seconds)), "write", "-b", str(size), "-t", str(threads),
                        "--no-cleanup", "--max-objects", str(most_bytes // size),
@@ -69,34 +73,76 @@ def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
                            details=printed.splitlines()[-5:]) from None
 
 
+def rados_remove(cluster: Cluster) -> None:
+    """What the last rados_write() wrote."""
+    run_tool("rados", "-c", cluster.layout.conf, "-p", POOL, "cleanup",
+             timeout=REMOVAL_SECONDS, watch=cluster.check_daemons)
+
+
+def come_and_go(cluster: Cluster, size: int, threads: int, seconds: float,
+                most_bytes: int) -> list[dict[str, Any]]:
+    """So often as it takes: objects are written until they are `most_bytes`, then removed."""
+    results: list[dict[str, Any]] = []
+    while (left := seconds - sum(float(each["total_time_run"]) for each in results)) >= 1:
+        results.append(rados_write(cluster, size, threads, left, most_bytes))
+        rados_remove(cluster)
+    return results
+
+
+def operations_by_second(result: dict[str, Any]) -> list[int]:
+    finished = [int(each["finished"]) for each in result.get("datas", [])]
+    return [later - earlier for earlier, later in zip(finished, finished[1:])]
+
+
+def measured(osd: Daemon, name: str, size: int, threads: int,
+             write: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
+    """A phase in the form of ceph_tablestore_bench's."""
+    before, counted = usage_of(osd), counters_of(osd)
+    results = write()
+    after, counters = usage_of(osd), counters_of(osd)
+    operations = [int(each["total_writes_made"]) for each in results]
+    usage = {name: after[name] - before[name] for name in after}
+    mean = sum(float(each["average_latency"]) * count for each, count in zip(results, operations))
+    return {
+        "name": name, "depth": threads, "operations": sum(operations),
+        "seconds": sum(float(each["total_time_run"]) for each in results),
+        "payload_bytes": sum(operations) * size,
+        "latency_us": {"mean": mean / max(sum(operations), 1) * 1e6,
+                       "max": max(float(each["max_latency"]) for each in results) * 1e6},
+        "interval_ms": 1000,
+        "interval_operations": [count for each in results for count in operations_by_second(each)],
+        "usage": usage, "usage_settled": usage,
+        "counters": {path: value - counted.get(path, 0) for path, value in counters.items()
+                     if value != counted.get(path, 0)},
+        "peak_memory_bytes": peak_memory_of(osd),
+    }
+
+
+def space_of(osd: Daemon, phase: str) -> dict[str, float]:
+    counters = counters_of(osd)
+    used = next((value for name, value in counters.items() if name.endswith("store.allocated")), 0)
+    files = [path.lstat().st_blocks * 512 for path in osd.layout.data(osd.name).rglob("*")]
+    return {f"used bytes {phase}": used, f"directory bytes {phase}": sum(files)}
+
+
 def measure(store: str, options: dict[str, str], size: int, threads: int, seconds: float,
-            most_bytes: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """One run, in the form of ceph_tablestore_bench's result."""
+            most_bytes: int, parts: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """One run, in the form of ceph_tablestore_bench's result. In several parts its time is all
+    that ends it."""
+    phases, values = [], {}
     with EphemeralCluster("bench", store, 1, osd_options=options, progress=progress) as cluster:
         cluster.create_pool(POOL)
         osd = cluster.osds[0]
         progress("first objects")
         rados_write(cluster, size, threads, 2, most_bytes // 8)
-        before, counted = usage_of(osd), counters_of(osd)
         progress("rados bench")
-        result = rados_write(cluster, size, threads, seconds, most_bytes)
-        after = usage_of(osd)
-        operations = int(result["total_writes_made"])
-        usage = {name: after[name] - before[name] for name in after}
-        finished = [int(each["finished"]) for each in result.get("datas", [])]
-        phase = {
-            "name": "write", "depth": threads, "operations": operations,
-            "seconds": float(result["total_time_run"]), "payload_bytes": operations * size,
-            "latency_us": {"mean": float(result["average_latency"]) * 1e6,
-                           "max": float(result["max_latency"]) * 1e6},
-            "interval_ms": 1000,
-            "interval_operations": [later - earlier
-                                    for earlier, later in zip(finished, finished[1:])],
-            "usage": usage, "usage_settled": usage,
-            "counters": {path: value - counted.get(path, 0)
-                         for path, value in counters_of(osd).items()
-                         if value != counted.get(path, 0)},
-            "peak_memory_bytes": peak_memory_of(osd),
-        }
+        if parts == 1:
+            phases.append(measured(osd, "write", size, threads, lambda: [
+                rados_write(cluster, size, threads, seconds, most_bytes)]))
+        else:
+            for name in (f"write {part}" for part in range(1, parts + 1)):
+                phases.append(measured(osd, name, size, threads, lambda: come_and_go(
+                    cluster, size, threads, seconds / parts, most_bytes)))
+                values |= space_of(osd, name)
     return {"options": {"store": store, "workload": "rados", "size": size, "depth": threads,
-                        "settings": options}, "phases": [phase]}
+                        "settings": options}, "phases": phases, "values": values}

@@ -4,34 +4,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .figures import Summary
-from .targets import OURS, Table, Verdict, best_bluestore, verdicts
+from .numbers import interval_of_ratio, number
+from .targets import Table, Verdict, best_bluestore, verdicts
+from .variants import OURS
 
-COLUMNS = (("iops", "IOPS", "{:.0f}"), ("mb_per_second", "MB/s", "{:.1f}"),
-           ("mean_us", "mean us", "{:.0f}"), ("p50_us", "p50", "{:.0f}"),
-           ("p99_us", "p99", "{:.0f}"), ("p99_9_us", "p99.9", "{:.0f}"),
-           ("variation", "CV", "{:.2f}"), ("write_amplification", "WA", "{:.2f}"),
-           ("write_amplification_disk", "WA disk", "{:.2f}"),
-           ("flushes_per_operation", "fl/op", "{:.2f}"),
-           ("cpu_us_per_operation", "CPU us", "{:.0f}"), ("peak_memory_mb", "RSS MB", "{:.0f}"))
+COLUMNS = (("iops", "IOPS"), ("mb_per_second", "MB/s"), ("mean_us", "mean us"), ("p50_us", "p50"),
+           ("p99_us", "p99"), ("p99_9_us", "p99.9"), ("variation", "CV"),
+           ("write_amplification", "WA"), ("write_amplification_disk", "WA disk"),
+           ("flushes_per_operation", "fl/op"), ("cpu_us_per_operation", "CPU us"),
+           ("peak_memory_mb", "RSS MB"))
 NAME_WIDTH = 20
 WIDTH = 9
 
 
-def figure(summary: Summary | None, form: str) -> str:
-    return form.format(summary.median) if summary else ""
+def figure(summary: Summary | None) -> str:
+    return number(summary.median) if summary else ""
 
 
 def ratio_to_best(table: Table, cell: str, phase: str, variant: str) -> str:
-    if variant != OURS:
+    """With its interval, and which of BlueStore's settings the better one is."""
+    if variant not in OURS:
         return ""
     best = best_bluestore(table, cell, phase, "iops")
-    ours = table[cell, phase, OURS].get("iops")
-    return f"{ours.median / best[1]:.2f}x" if best and ours and best[1] else ""
+    ours = table[cell, phase, variant].get("iops")
+    if not best or not ours or not best[1]:
+        return ""
+    theirs = table[cell, phase, best[0]]["iops"]
+    low, high = interval_of_ratio(ours.values, theirs.values)
+    return f"{ours.median / best[1]:.2f}x [{low:.2f} {high:.2f}] of {best[0]}"
 
 
 def cells_table(table: Table) -> Iterator[str]:
-    yield (f"{'':{NAME_WIDTH}}" + "".join(f"{title:>{WIDTH}}" for _, title, _ in COLUMNS)
-           + f"{'+-':>6}{'ratio':>8}")
+    yield (f"{'':{NAME_WIDTH}}" + "".join(f"{title:>{WIDTH}}" for _, title in COLUMNS)
+           + f"{'+-':>6}  ratio [95 %]")
     last = None
     for (cell, phase, variant), figures in table.items():
         if phase == "run":
@@ -41,9 +46,8 @@ def cells_table(table: Table) -> Iterator[str]:
             last = (cell, phase)
         spread = figures["iops"].spread if "iops" in figures else 0
         yield (f"  {variant:{NAME_WIDTH - 2}}"
-               + "".join(f"{figure(figures.get(name), form):>{WIDTH}}"
-                         for name, _, form in COLUMNS)
-               + f"{spread:5.0%} " + f"{ratio_to_best(table, cell, phase, variant):>8}")
+               + "".join(f"{figure(figures.get(name)):>{WIDTH}}" for name, _ in COLUMNS)
+               + f"{spread:6.0%}  {ratio_to_best(table, cell, phase, variant)}".rstrip())
 
 
 def run_values(table: Table) -> Iterator[str]:
@@ -55,7 +59,8 @@ def run_values(table: Table) -> Iterator[str]:
         shown = {name: summary for name, summary in figures.items()
                  if not name.startswith("used_") or cell.startswith("small")}
         if shown:
-            values = ", ".join(f"{name} {summary.median:.4g}" for name, summary in shown.items())
+            values = ", ".join(f"{name} {number(summary.median)}"
+                               for name, summary in shown.items())
             yield f"{cell} {variant}: {values}"
 
 
@@ -64,7 +69,7 @@ def verdict_line(each: Verdict) -> str:
     against = f" {each.against}" if each.against else ""
     phase = "" if each.phase in each.cell or each.phase == "run" else f" {each.phase}"
     return (f"  {'met ' if each.met else 'MISS'}  {each.ratio:6.2f} {sign} {each.bound:<5g}"
-            f" {each.cell}{phase}{against}")
+            f" {each.store} {each.cell}{phase}{against}")
 
 
 def goals_table(table: Table) -> Iterator[str]:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .figures import MORE_IS_BETTER, Key, Summary
-from .variants import PEERS
+from .variants import OURS, PEERS
 
-OURS = "tablestore"
 Table = dict[Key, dict[str, Summary]]
 
 
 @dataclass(frozen=True)
 class Verdict:
     goal: str
+    store: str
     cell: str
     phase: str
     ours: float
@@ -53,17 +53,17 @@ class Goal:
 
     def verdicts(self, table: Table) -> Iterator[Verdict]:
         for (cell, phase, variant), figures in table.items():
-            if (variant != OURS or self.figure not in figures or not self._covers(cell)
+            if (variant not in OURS or self.figure not in figures or not self._covers(cell)
                     or (self.phases and phase not in self.phases)):
                 continue
             ours = figures[self.figure].median
             if not self.against:
-                yield Verdict(self.name, cell, phase, ours, None, "", ours, self.bound,
+                yield Verdict(self.name, variant, cell, phase, ours, None, "", ours, self.bound,
                               self.at_most)
                 continue
             other = self._other(table, cell, phase)
             if other and other[1]:
-                yield Verdict(self.name, cell, phase, ours, other[1], other[0],
+                yield Verdict(self.name, variant, cell, phase, ours, other[1], other[0],
                               ours / other[1], self.bound, self.at_most)
 
     def _covers(self, cell: str) -> bool:
@@ -134,16 +134,21 @@ def verdicts(table: Table) -> list[Verdict]:
 
 def aging(table: Table) -> Iterator[Verdict]:
     """The last round of filling against the first, and the space that came back."""
-    fills = {int(phase.split()[1]): figures["iops"].median
-             for (cell, phase, variant), figures in table.items()
-             if cell == "aging" and variant == OURS and phase.startswith("fill ")}
-    if len(fills) < 2:
-        return
+    for store in OURS:
+        fills = {int(phase.split()[1]): figures["iops"].median
+                 for (cell, phase, variant), figures in table.items()
+                 if cell == "aging" and variant == store and phase.startswith("fill ")}
+        if len(fills) > 1:
+            yield from last_against_first(table, store, fills)
+
+
+def last_against_first(table: Table, store: str, fills: dict[int, float]) -> Iterator[Verdict]:
     last = max(fills)
-    yield Verdict("aging: the last round against the first", "aging", f"fill {last}", fills[last],
-                  fills[1], "its first round", fills[last] / fills[1], 0.95, False)
-    run = table["aging", "run", OURS]
+    yield Verdict("aging: the last round against the first", store, "aging", f"fill {last}",
+                  fills[last], fills[1], "its first round", fills[last] / fills[1], 0.95, False)
+    run = table["aging", "run", store]
     first_empty = run["directory bytes empty 1"].median
     last_empty = run[f"directory bytes empty {last}"].median
-    yield Verdict("aging: space of the empty store, last round against the first", "aging", "run",
-                  last_empty, first_empty, "its first round", last_empty / first_empty, 1.1, True)
+    yield Verdict("aging: space of the empty store, last round against the first", store, "aging",
+                  "run", last_empty, first_empty, "its first round", last_empty / first_empty, 1.1,
+                  True)

@@ -1,14 +1,22 @@
 """The arithmetic of ./run bench: figures, medians, goals, cells."""
 from __future__ import annotations
 
+import random
+import statistics
 import unittest
 from typing import Any
 
-from storebench import calm, figures, targets
-from storebench.cells import LEVELS, chosen
+from storebench import calm, figures, sustained, table, targets
+from storebench.cells import FEW, LEVELS, chosen
+from storebench.numbers import (chances_of_median, interval_of_median, interval_of_ratio,
+                                number)
 from storebench.page import page
 from storebench.svg import nice_ticks
-from storebench.variants import VARIANTS
+from storebench.temperature import wrong_temperature
+from storebench.variants import SETTINGS, VARIANTS
+
+SESSION = {"started": "now", "level": "quick", "rounds": 1, "seconds": 2, "machine": {
+    "cores": 2, "processor": "P<&>", "memory_bytes": 1, "kernel": "k", "file_system": {}}}
 
 
 def phase(**changes: Any) -> dict[str, Any]:
@@ -60,9 +68,9 @@ class Figures(unittest.TestCase):
         for each, share in zip(runs, (0.01, 0.3, 0.3)):
             each["result"]["stolen_shares"] = [0.9, share]
         self.assertEqual(calm.never_calm(runs), ["new-4K-qd16 on memstore"])
-        table = figures.summaries(runs)
+        summed = figures.summaries(runs)
         for variant, iops in (("kstore", 50), ("memstore", 10)):
-            self.assertEqual(table["new-4K-qd16", "new", variant]["iops"],
+            self.assertEqual(summed["new-4K-qd16", "new", variant]["iops"],
                              figures.Summary(iops, iops, iops, 1))
 
     def test_variation_is_of_whole_seconds(self) -> None:
@@ -93,18 +101,66 @@ class Figures(unittest.TestCase):
         self.assertEqual(found["write_amplification_disk"], 4)
 
     def test_the_median_round_counts(self) -> None:
-        table = figures.summaries([run("memstore", i, n) for i, n in enumerate((10, 1000, 40))])
-        iops = table["new-4K-qd16", "new", "memstore"]["iops"]
+        summed = figures.summaries([run("memstore", i, n) for i, n in enumerate((10, 1000, 40))])
+        iops = summed["new-4K-qd16", "new", "memstore"]["iops"]
         self.assertEqual((iops.median, iops.low, iops.high, iops.rounds), (20, 5, 500, 3))
 
 
     def test_what_is_compared_stands_together(self) -> None:
-        table = figures.summaries([
+        summed = figures.summaries([
             {"cell": "m", "variant": variant, "result": {"options": {"store": variant}, "phases": [
                 phase(name="create"), phase(name="stat")]}} for variant in ("kstore", "memstore")])
-        self.assertEqual([key[1:] for key in table if key[1] != "run"], [
+        self.assertEqual([key[1:] for key in summed if key[1] != "run"], [
             ("create", "kstore"), ("create", "memstore"), ("stat", "kstore"),
             ("stat", "memstore")])
+
+
+class Temperature(unittest.TestCase):
+    def wrong(self, name: str, read: int, payload: int = 1 << 30, store: str = "bluestore") -> str:
+        usage = phase()["usage"] | {"read_bytes": read}
+        return wrong_temperature({"options": {"store": store}, "phases": [
+            phase(name=name, payload_bytes=payload, usage=usage)]})
+
+    def test_a_hot_read_that_came_from_the_disk_is_not_hot(self) -> None:
+        self.assertEqual(self.wrong("read hot", 0), "")
+        self.assertIn("'read hot' is not hot: 1,000,000", self.wrong("read hot", 1_000_000))
+        self.assertIn("not hot", self.wrong("big range hot", 1_000_000))
+
+    def test_a_cold_read_that_came_from_memory_is_not_cold(self) -> None:
+        self.assertEqual(self.wrong("read cold", 1 << 30), "")
+        self.assertIn("only 800,000 came", self.wrong("read cold", 800_000, 1_000_000))
+        self.assertIn("not cold", self.wrong("small get cold", 0))
+
+    def test_other_phases_have_no_temperature(self) -> None:
+        self.assertEqual(self.wrong("overwrite", 1 << 30), "")
+        self.assertEqual(self.wrong("read cold", 0, store="memstore"), "")
+
+
+class Numbers(unittest.TestCase):
+    def test_numbers_are_as_people_write_them(self) -> None:
+        self.assertEqual([number(x) for x in (36034.7, 1234567, 101.4, 1.5549, 0.02312, 0, 9.999)],
+                         ["36,000", "1,230,000", "101", "1.55", "0.0231", "0", "10.0"])
+
+    def test_the_interval_is_the_bootstraps(self) -> None:
+        dice = random.Random(1)
+        for values in ([3.0, 1, 2, 5, 9], [4.0, 4.5, 5, 6, 6.5, 7, 8, 30, 31]):
+            drawn = sorted(statistics.median(dice.choices(values, k=len(values)))
+                           for _ in range(20000))
+            self.assertEqual(interval_of_median(values), (drawn[500], drawn[19500]))
+        self.assertEqual(interval_of_median([7]), (7, 7))
+        self.assertAlmostEqual(sum(chance for _, chance in chances_of_median([1, 2, 3, 4])), 1)
+
+    def test_a_ratio_has_the_spread_of_both(self) -> None:
+        self.assertEqual(interval_of_ratio([2, 4, 3], [1]), (2, 4))
+        self.assertEqual(interval_of_ratio([2, 2, 2], [1, 2, 1.5]), (1, 2))
+
+    def test_the_table_names_the_better_setting(self) -> None:
+        runs = [run(v, n, 100 + n, name="new") for v in FEW for n in range(5)]
+        runs += [run("bluestore-hdd-v2", n, 200 + n, name="new") for n in range(5)]
+        lines = list(table.cells_table(figures.summaries(runs)))
+        for ours in ("tablestore-thin", "tablestore"):
+            line = next(each for each in lines if each.startswith(f"  {ours} "))
+            self.assertRegex(line, r"0\.\d\dx \[0\.\d\d [01]\.\d\d\] of bluestore-hdd-v2$")
 
 
 class Goals(unittest.TestCase):
@@ -146,6 +202,16 @@ class Cells(unittest.TestCase):
                 for name in [*cell.stores, *cell.settings]:
                     self.assertIn(name, VARIANTS)
 
+    def test_the_default_is_in_every_table_and_first(self) -> None:
+        for level in LEVELS:
+            for cell in chosen(level, [], []):
+                if cell.name.startswith(("inline-", "table-")):
+                    continue
+                self.assertEqual(cell.stores[0], "tablestore-thin", cell.name)
+                # Where nothing is provisioned, both are the same.
+                self.assertEqual("tablestore" in cell.stores, cell.bytes_per_second > 0, cell.name)
+                self.assertLess(set(SETTINGS), set(cell.stores), cell.name)
+
     def test_patterns_choose_by_beginning_or_match(self) -> None:
         self.assertEqual([c.name for c in chosen("quick", ["new-4K"], [])],
                          ["new-4K-qd1", "new-4K-qd16"])
@@ -154,12 +220,55 @@ class Cells(unittest.TestCase):
                          {"new-4K-qd1", "new-64K-qd1", "overwrite-4K-qd1"})
 
 
+class Sustained(unittest.TestCase):
+    def long_run(self, variant: str, rates: list[int], **counters: float) -> dict[str, Any]:
+        long = run(variant, 1, 0, "sustained-overwrite-4K-qd16")
+        long["result"]["phases"] = [
+            phase(name=f"overwrite {i}", operations=rate * 2, counters=counters,
+                  interval_operations=[rate // 10] * 40)
+            for i, rate in enumerate(rates, 1)]
+        long["result"]["values"] = {f"{kind} bytes overwrite {i}": 5e9 for i in range(1, 5)
+                                    for kind in ("used", "directory")}
+        return long
+
+    def test_each_quarter_has_a_line_and_the_last_is_compared(self) -> None:
+        runs = [self.long_run("tablestore-thin", [40000, 38000, 37000, 36000]),
+                self.long_run("bluestore-hdd-v2", [30000, 30000, 30000, 24000])]
+        lines = list(sustained.quarters_table(figures.summaries(runs)))
+        self.assertEqual(lines[1].split(), ["tablestore-thin", "1", "40,000", "60.0", "40,000",
+                                            "4.00", "5.00"])
+        self.assertIn("tablestore-thin: the last quarter is 0.90 of the first,"
+                      " 1.50x of bluestore-hdd-v2", lines[5])
+        self.assertIn("bluestore-hdd-v2: the last quarter is 0.80 of the first", lines[10])
+        text = page([SESSION], runs, figures.summaries(runs))
+        self.assertIn("the last quarter is 0.80 of the first", text)
+
+    def test_a_quarter_without_its_99_9_per_cent_has_a_line(self) -> None:
+        long = self.long_run("tablestore-thin", [40000, 38000, 37000, 36000])
+        for each in long["result"]["phases"]:
+            each["latency_us"] = {"mean": 1, "max": 2}      # all that rados bench tells
+        lines = list(sustained.quarters_table(figures.summaries([long])))
+        self.assertEqual(lines[4].split(), ["tablestore-thin", "4", "36,000", "36,000", "4.00",
+                                            "5.00"])
+
+    def test_a_run_without_background_work_is_not_sustained(self) -> None:
+        full = {"tablestore.checkpoints": 5, "statistics.table_flushed_bytes": 1e9,
+                "statistics.table_compacted_bytes": 1e9}
+        said = list(sustained.work_done([self.long_run("tablestore", [1] * 4, **full)]))
+        self.assertEqual(len(said), 1)
+        self.assertIn("20.0 checkpoints, 4.00 GB flushed", said[0])
+        for missing in full:
+            few = full | {missing: 0}
+            said = list(sustained.work_done([self.long_run("tablestore", [1] * 4, **few)]))
+            self.assertIn("NOT SUSTAINED", said[1])
+        said = list(sustained.work_done([self.long_run("bluestore-ssd", [1] * 4)]))
+        self.assertIn("NOT SUSTAINED", said[1])
+
+
 class Report(unittest.TestCase):
     def test_the_page_has_a_chart_for_what_was_measured(self) -> None:
         runs = [run(v, 1, n) for v, n in (("tablestore", 10), ("bluestore-ssd", 5))]
-        session = {"started": "now", "level": "quick", "rounds": 1, "seconds": 2, "machine": {
-            "cores": 2, "processor": "P<&>", "memory_bytes": 1, "kernel": "k", "file_system": {}}}
-        text = page([session], runs, figures.summaries(runs))
+        text = page([SESSION], runs, figures.summaries(runs))
         self.assertIn("new-4K-qd16: operations per second over time", text)
         self.assertIn("P&lt;&amp;&gt;", text)
         self.assertIn("2.00", text)     # the ratio

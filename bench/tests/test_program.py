@@ -8,13 +8,14 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-from storebench.cells import Cell
+from storebench.cells import LEVELS, Cell
 from storebench.figures import of_run
 from storebench.runner import Runner, RunError
-from storebench.variants import GIB
+from storebench.variants import GIB, VARIANTS, fixed_caches
 
 STORES = ("tablestore", "bluestore-ssd", "kstore", "memstore")
 NOT_KSTORE = tuple(store for store in STORES if store != "kstore")   # cells.others() says why
+ON_DISK = tuple(store for store in STORES if store != "memstore")
 EVERY_WAY = (*STORES, "tablestore-thin", "bluestore-ssd-sparse")
 SMALL = {"depth": 4, "warmup": 0.1, "log-entries": 200, "pgs": 8}
 WORKLOADS = (
@@ -26,11 +27,11 @@ WORKLOADS = (
     Cell("append", "append", NOT_KSTORE, {"object-size": "64K"}),
     Cell("mix", "mix", NOT_KSTORE, {"objects": 16, "object-size": "256K"}),
     Cell("read-hot", "read", STORES, {"objects": 16, "object-size": "256K"}),
-    Cell("read-cold", "read", STORES, {"objects": 64, "object-size": "256K", "cold": True}),
-    Cell("read-miss", "read", STORES,
+    Cell("read-cold", "read", ON_DISK, {"objects": 64, "object-size": "256K", "cold": True}),
+    Cell("read-miss", "read", ON_DISK,
          {"objects": 64, "object-size": "256K", "cold": True, "other-bytes": "8M"}),
     Cell("metadata", "metadata", STORES, {"objects": 500}),
-    Cell("omap", "omap", STORES, {"objects": 1000}),
+    Cell("omap", "omap", STORES, {"objects": 20000}),
     Cell("removals", "removals", NOT_KSTORE, {"objects": 1000}),
     Cell("aging", "aging", STORES, {"rounds": 2, "max-bytes": "8M"}),
     Cell("clone", "clone", NOT_KSTORE, {"objects": 8, "object-size": "256K"}),
@@ -63,6 +64,49 @@ class Program(unittest.TestCase):
                     for phase in phases:
                         # Of those that began: on a busy disk none may end in time.
                         self.assertGreater(phase["latency_us"]["count"], 0, phase["name"])
+
+    def test_a_cell_of_the_wrong_temperature_fails(self) -> None:
+        """Hot reads of more than the caches keep."""
+        cell = Cell("read-hot", "read", (), {"size": "64K", "objects": 512, "object-size": "256K"},
+                    settings={store: fixed_caches(VARIANTS[store].store, 16 << 20)
+                              for store in ("tablestore", "bluestore-ssd")})
+        for store in cell.settings:
+            with self.subTest(store=store), self.assertRaisesRegex(RunError, "is not hot"):
+                self.run_cell(cell, store)
+
+    def test_no_block_is_written_twice(self) -> None:
+        objects = 6000      # more than fit in a pool of 16 MiB
+        cell = Cell("new", "new", (), {"size": "4K", "objects": objects})
+        written: set[bytes] = set()
+
+        class Kept(Runner):
+            def _finish(self, words: list[str]) -> dict:
+                result = super()._finish(words)
+                with open(self._folder / "store/block", "rb") as file:
+                    written.update(iter(lambda: file.read(4096), b""))
+                return result
+
+        kept = Kept(self.folder / "kept", lambda line: None)
+        kept.run(replace(cell, arguments=SMALL | cell.arguments, store_bytes=GIB),
+                 "bluestore-ssd-sparse", 0.3)
+        self.assertGreater(len(written), objects)
+
+    def test_a_long_run_is_measured_by_quarters(self) -> None:
+        for cell in LEVELS["sustained"]():
+            if cell.workload == "rados":
+                continue        # minutes; its parts are in test_figures.py
+            small = replace(cell, arguments=cell.arguments | SMALL | {"objects": 16},
+                            store_bytes=GIB)
+            for store in ("tablestore-thin", "bluestore-hdd-v2"):
+                with self.subTest(cell=cell.name, store=store):
+                    result = self.runner.run(small, store, 1.2)
+                    phases = result["phases"]
+                    self.assertEqual([phase["name"][-2:] for phase in phases],
+                                     [" 1", " 2", " 3", " 4"])
+                    for phase in phases:
+                        self.assertAlmostEqual(phase["seconds"], 0.3, delta=0.05)
+                        self.assertGreater(phase["usage"]["disk_write_bytes"], 0)
+                        self.assertGreater(result["values"][f"used bytes {phase['name']}"], 0)
 
     def test_a_killed_store_restarts(self) -> None:
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})

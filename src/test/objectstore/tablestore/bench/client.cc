@@ -172,16 +172,27 @@ PhaseResult Client::run(const Phase& phase)
   const bool warm = phase.seconds > 0 && phase.warmup > 0;
   if (warm)
     warm_up(phase);
-  store.settle();
+  if (!phase.goes_on)
+    store.settle();
   PhaseResult result;
   result.name = phase.name;
   result.depth = phase.depth;
+  std::map<std::string, double> counters_before;
+  Usage before;
+  const auto begin_counting = [&] {
+    reset_peak_memory();
+    counters_before = store.counters();
+    before = meter.now();
+  };
   Load load;
-  start_load(load, phase, !warm);
-  wait_for_load(load, phase, load.from);
-  reset_peak_memory();
-  const auto counters_before = store.counters();
-  const Usage before = meter.now();
+  // Without a ramp the first operation counts, and so does what it reads from the disk.
+  if (!warm)
+    begin_counting();
+  start_load(load, phase, !warm && !phase.goes_on);
+  if (warm) {
+    wait_for_load(load, phase, load.from);
+    begin_counting();
+  }
   wait_for_load(load, phase, load.until);
   result.usage = meter.now() - before;
   result.counters = store.counters();
@@ -205,7 +216,8 @@ PhaseResult Client::run(const Phase& phase)
   }
   result.operations = std::accumulate(r.ops.begin(), r.ops.end(), uint64_t(0));
   result.payload_bytes = std::accumulate(r.bytes.begin(), r.bytes.end(), uint64_t(0));
-  store.settle();
+  if (!phase.more_follows)
+    store.settle();
   result.usage_settled = meter.now() - before;
   return result;
 }

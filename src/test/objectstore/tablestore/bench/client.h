@@ -25,6 +25,8 @@ struct Phase {
   double warmup = 0;                ///< seconds of the same before; only with seconds
   uint64_t max_bytes = UINT64_MAX;
   unsigned shards = 0;              ///< only the first of them work; 0: all
+  bool goes_on = false;             ///< where the phase before ended, at once
+  bool more_follows = false;        ///< one that goes on
 };
 
 /// What came out of it.

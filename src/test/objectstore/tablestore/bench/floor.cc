@@ -29,7 +29,7 @@ class WrittenFile {
   {
     fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_DIRECT | O_CLOEXEC, 0600);
     check(fd);
-    const Payload payload(chunk_bytes);
+    const Payload payload;
     for (uint64_t at = 0; at < file_bytes; at += chunk_bytes)
       write(payload.of(at, 0, chunk_bytes), at, 0);
     check(::fdatasync(fd));
@@ -100,7 +100,7 @@ PhaseResult measure(const Options& o, const std::string& name, unsigned group, W
 {
   const uint64_t length = o.size * group;
   const UsageMeter meter(o.dir);
-  const Payload payload(length);
+  const Payload payload;
   Random random(o.seed);
   PhaseResult result;
   result.name = name;
@@ -154,7 +154,7 @@ std::vector<PhaseResult> measure_floor(const Options& options)
         file.write(std::move(bl), offset, RWF_DSYNC);
       })};
   if (const auto under_way = WriteUnderWay::create()) {
-    const Payload records(Payload::block);
+    const Payload records;
     uint64_t written = 0;
     found.push_back(measure(
         options, "two writes and flush", 1, [&](ceph::buffer::list bl, uint64_t offset) {

@@ -54,6 +54,7 @@ void dump_options(ceph::Formatter& f, const Options& o, unsigned shards)
   f.dump_unsigned("shards", shards);
   f.dump_float("seconds", o.seconds);
   f.dump_float("warmup", o.warmup);
+  f.dump_unsigned("parts", o.parts);
   f.dump_unsigned("objects", o.objects);
   f.dump_unsigned("object_size", o.object_size);
   f.dump_bool("unaligned", o.unaligned);
@@ -102,7 +103,7 @@ void run_store(const Options& options, const Workload& workload, ceph::Formatter
 {
   Store store(g_ceph_context, options.store, options.dir, options.existing);
   Client client(g_ceph_context, store, options);
-  const Payload payload(std::max(options.object_size, options.size));
+  const Payload payload;
   Bench bench{options, store, client, payload};
   if (options.existing)
     client.open_groups();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <numeric>
 
 #include "common/hobject.h"
 
@@ -31,6 +32,15 @@ class Random {
  private:
   uint64_t state;
 };
+
+/// All numbers below `count`, each once: the i-th in an order that jumps about.
+inline uint64_t jumping(uint64_t i, uint64_t count)
+{
+  uint64_t step = uint64_t(double(count) * 0.6180339887) | 1;
+  while (std::gcd(step, count) != 1)
+    step += 2;
+  return uint64_t(static_cast<unsigned __int128>(i) * step % count);
+}
 
 /// Object `number` of placement group `pg` out of `pgs`, a power of two. The name is as long as a
 /// block device's.

@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // Omap: one object with a million keys (a bucket's index), and many objects with a few (CephFS's
 // small directories). Removals: what is left of those.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -86,19 +87,41 @@ uint64_t read_range(ObjectStore& store, PlacementGroup& pg, const ghobject_t& oi
   return seen;
 }
 
+/// From the first key that is not less than `hash` on.
+void read_big_range(Shard& shard, Operation& op, uint64_t hash)
+{
+  const Place place = big_place(shard);
+  char start[32];
+  std::snprintf(start, sizeof(start), "entry_%016" PRIx64, hash);
+  uint64_t keys = read_range(shard.store(), *place.pg, place.oid(), start);
+  if (keys == 0)
+    keys = read_range(shard.store(), *place.pg, place.oid(), "");
+  if (keys == 0)
+    wrong_answer("omap_iterate found no keys");
+  op.payload_bytes = keys * value_bytes;
+  op.done = true;
+}
+
 /// From a random key on. One shard reads, as one thread at a time has an OSD's placement group.
 void iterate_big(Bench& bench, const std::string& name)
 {
-  bench.measure(of_first_shard(bench.timed(name, [](Shard& shard, Operation& op) {
-    const Place place = big_place(shard);
-    char start[32];
-    std::snprintf(start, sizeof(start), "entry_%016" PRIx64, shard.random());
-    if (read_range(shard.store(), *place.pg, place.oid(), start) == 0 &&
-        read_range(shard.store(), *place.pg, place.oid(), "") == 0)
-      wrong_answer("omap_iterate found no keys");
-    op.done = true;
+  Phase phase = of_first_shard(bench.timed(name, [](Shard& shard, Operation& op) {
+    read_big_range(shard, op, shard.random());
     return true;
-  })));
+  }));
+  phase.max_bytes = UINT64_MAX;
+  bench.measure(phase);
+}
+
+/// All of them, each once but for a few: keys are hashes, so as many begin in each range.
+MakeOperation each_range_once(uint64_t keys)
+{
+  return [ranges = std::max<uint64_t>(1, keys / keys_per_range)](Shard& shard, Operation& op) {
+    if (shard.next == ranges)
+      return false;
+    read_big_range(shard, op, UINT64_MAX / ranges * jumping(shard.next++, ranges));
+    return true;
+  };
 }
 
 void remove_big(Bench& bench, uint64_t keys)
@@ -141,18 +164,43 @@ void insert_small(Bench& bench, uint64_t per_group)
   }));
 }
 
+void get_one_small(Shard& shard, Operation& op, const Place& place)
+{
+  ceph::buffer::list header;
+  std::map<std::string, ceph::buffer::list> rows;
+  if (shard.store().omap_get(place.pg->handle(), place.oid(), &header, &rows) < 0 ||
+      rows.size() != keys_per_operation)
+    wrong_answer("omap_get found " + std::to_string(rows.size()) + " keys");
+  op.payload_bytes = rows.size() * value_bytes;
+  op.done = true;
+}
+
 void get_small(Bench& bench, uint64_t per_group, const std::string& name)
 {
-  bench.measure(bench.timed(name, [&](Shard& shard, Operation& op) {
-    const Place place = shard.random_place(per_group);
-    ceph::buffer::list header;
-    std::map<std::string, ceph::buffer::list> rows;
-    if (shard.store().omap_get(place.pg->handle(), place.oid(), &header, &rows) < 0 ||
-        rows.size() != keys_per_operation)
-      wrong_answer("omap_get found " + std::to_string(rows.size()) + " keys");
-    op.done = true;
+  Phase phase = bench.timed(name, [&](Shard& shard, Operation& op) {
+    get_one_small(shard, op, shard.random_place(per_group));
     return true;
-  }));
+  });
+  phase.max_bytes = UINT64_MAX;
+  bench.measure(phase);
+}
+
+MakeOperation each_small_once(uint64_t per_group)
+{
+  return [per_group](Shard& shard, Operation& op) {
+    const uint64_t objects = per_group * shard.group_count();
+    if (shard.next == objects)
+      return false;
+    get_one_small(shard, op, shard.place(jumping(shard.next++, objects)));
+    return true;
+  };
+}
+
+/// What is read is read for the first time: without a warm-up, and nothing twice.
+Phase cold(Phase phase)
+{
+  phase.warmup = 0;
+  return phase;
 }
 
 void update_small(Bench& bench, uint64_t per_group)
@@ -259,11 +307,15 @@ void run_omap(Bench& bench)
   const uint64_t per_group = bench.per_group(keys / small_objects_of_big_keys);
   insert_big(bench, keys);
   insert_small(bench, per_group);
+  bench.client.prepare(of_first_shard(bench.whole("fill caches", each_range_once(keys))));
   iterate_big(bench, "big range hot");
+  bench.client.prepare(bench.whole("fill caches", each_small_once(per_group)));
   get_small(bench, per_group, "small get hot");
+  bench.store.empty_log();
   bench.remount_cold();
-  iterate_big(bench, "big range cold");
-  get_small(bench, per_group, "small get cold");
+  bench.measure(of_first_shard(cold(bench.timed("big range cold", each_range_once(keys)))));
+  bench.remount_cold();   // what was read ahead can be the others' rows
+  bench.measure(cold(bench.timed("small get cold", each_small_once(per_group))));
   update_small(bench, per_group);
   remove_small(bench, per_group);
   remove_big(bench, keys);

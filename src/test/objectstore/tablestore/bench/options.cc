@@ -64,6 +64,7 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   add("shards", po::value(&o.shards), "threads that issue them; 0: the workload chooses");
   add("seconds", po::value(&o.seconds), "of measuring");
   add("warmup", po::value(&o.warmup), "seconds of load before");
+  add("parts", po::value(&o.parts), "of the measured time, each with figures of its own");
   add("max-bytes", bytes(o.max_bytes), "a phase ends when so much was written");
   add("objects", po::value(&o.objects), "how many there are, where they are made before");
   add("object-size", bytes(o.object_size), "of those");
@@ -86,6 +87,8 @@ std::string check(const Options& o)
 {
   if (!std::has_single_bit(o.pgs))
     return "--pgs must be a power of two";
+  if (o.parts == 0)
+    return "--parts must not be 0";
   if (o.depth == 0 || o.size == 0 || o.object_size < o.size)
     return "--depth and --size must not be 0, nor --object-size less than --size";
   if (!find_workload(o.workload))

@@ -119,7 +119,7 @@ void run_full(Bench& bench)
   }
   bench.values.emplace_back("used per cent", 100.0 * bench.store.used_bytes() /
                                                  bench.store.total_bytes());
-  bench.measure(bench.timed("replace", [&](Shard& shard, Operation& op) {
+  bench.measure_in_parts(bench.timed("replace", [&](Shard& shard, Operation& op) {
     Alive& a = alive[shard.index];
     const Place oldest = shard.place(a.first++);
     const Place place = shard.place(a.end++);

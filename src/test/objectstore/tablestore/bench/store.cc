@@ -102,14 +102,24 @@ void Store::remount_cold()
   mount();
 }
 
+void Store::empty_log()
+{
+  store->compact();
+  settle();
+}
+
 void Store::settle()
 {
   const UsageMeter meter(dir);
   const Time limit = Clock::now() + duration_of(settle_limit_seconds);
-  uint64_t before = meter.now().write_bytes;
+  const auto moved = [&] {
+    const Usage u = meter.now();
+    return u.write_bytes + u.read_bytes;   // a compaction first reads
+  };
+  uint64_t before = moved();
   while (Clock::now() < limit) {
     std::this_thread::sleep_for(settle_interval);
-    const uint64_t now = meter.now().write_bytes;
+    const uint64_t now = moved();
     if (now - before < settle_bytes)
       return;
     before = now;

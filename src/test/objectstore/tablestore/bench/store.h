@@ -40,7 +40,10 @@ class Store {
   void umount();
   /// umount, the machine's page cache dropped, mount: nothing is cached.
   void remount_cold();
-  /// Waits until the store's work in the background does not write any more.
+  /// All is in the table, compacted: no mount finds it in a log and keeps it in memory, and no
+  /// compaction comes later and brings it into the page cache.
+  void empty_log();
+  /// Waits until the store's work in the background does not read or write any more.
   void settle();
 
   /// All numbers that the store counts, by "section.name"; time averages as name.sum (in seconds)

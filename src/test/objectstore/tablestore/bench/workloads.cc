@@ -62,6 +62,24 @@ Phase Bench::whole(const std::string& name, MakeOperation make) const
   return {.name = name, .make = std::move(make), .depth = options.depth};
 }
 
+void Bench::measure_in_parts(const Phase& phase)
+{
+  if (options.parts == 1)
+    return measure(phase);
+  for (unsigned i = 1; i <= options.parts; ++i) {
+    Phase part = phase;
+    part.name = phase.name + " " + std::to_string(i);
+    part.seconds = phase.seconds / options.parts;
+    part.goes_on = i > 1;
+    part.more_follows = i < options.parts;
+    if (part.goes_on)
+      part.warmup = 0;
+    measure(part);
+    values.emplace_back("used bytes " + part.name, store.used_bytes());
+    values.emplace_back("directory bytes " + part.name, directory_bytes(store.directory()));
+  }
+}
+
 uint64_t Bench::per_group(uint64_t objects) const
 {
   return std::max<uint64_t>(1, (objects + options.pgs - 1) / options.pgs);

@@ -29,6 +29,9 @@ struct Bench {
   /// One that lasts until `make` has no more.
   Phase whole(const std::string& name, MakeOperation make) const;
   void measure(const Phase& phase) { results.push_back(client.run(phase)); }
+  /// The same in --parts that follow each other at once; what the store takes after each of
+  /// them is among the values.
+  void measure_in_parts(const Phase& phase);
 
   /// Objects of `size` bytes, `per_group` in each group, not measured.
   void populate(uint64_t per_group, uint64_t size);

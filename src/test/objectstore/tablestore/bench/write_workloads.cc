@@ -88,7 +88,7 @@ void run_overwrite(Bench& bench)
   const Options& o = bench.options;
   const uint64_t per_group = bench.per_group(o.objects ? o.objects : default_objects);
   bench.populate(per_group, o.object_size);
-  bench.measure(bench.timed("overwrite", [&](Shard& shard, Operation& op) {
+  bench.measure_in_parts(bench.timed("overwrite", [&](Shard& shard, Operation& op) {
     add_overwrite(bench, op, shard.random_place(per_group), random_offset(o, shard.random),
                   o.size, shard.random());
     return true;

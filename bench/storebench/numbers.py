@@ -1,0 +1,58 @@
+"""Numbers as people write them, and how sure they are."""
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+
+SURE = 0.95     # of what repeated measurements would give, the part that an interval holds
+
+
+def number(value: float) -> str:
+    """Three digits say all that a measurement knows: 36,000, 1.55, 0.0231."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = float(f"{value:.2e}")
+    digits = 2 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, digits)}f}"
+
+
+def chances_of_median(values: Iterable[float]) -> list[tuple[float, float]]:
+    """The bootstrap without its dice: which medians come about, and how likely, where as many
+    values as there are are drawn from them, with repetition. The median of an even number is
+    one of both in the middle."""
+    ordered = sorted(values)
+    n = len(ordered)
+    middles = [(n + 1) // 2, n // 2 + 1]
+
+    def at_most(k: int, rank: int) -> float:
+        """That the rank-th of those drawn is not above the k-th value."""
+        return sum(math.comb(n, i) * (k / n) ** i * (1 - k / n) ** (n - i)
+                   for i in range(rank, n + 1))
+
+    return [(value, statistics.fmean(at_most(k + 1, m) - at_most(k, m) for m in middles))
+            for k, value in enumerate(ordered)]
+
+
+def middle_of(chances: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The interval that leaves out half of 1 - SURE at each end."""
+    low = high = None
+    below = 0.0
+    for value, chance in sorted(chances):
+        below += chance
+        if low is None and below >= (1 - SURE) / 2:
+            low = value
+        if high is None and below >= 1 - (1 - SURE) / 2 - 1e-9:
+            high = value
+    assert low is not None and high is not None
+    return low, high
+
+
+def interval_of_median(values: Iterable[float]) -> tuple[float, float]:
+    return middle_of(chances_of_median(values))
+
+
+def interval_of_ratio(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
+    """Of the medians' ratio."""
+    below = chances_of_median(theirs)
+    return middle_of([(a / b, p * q) for a, p in chances_of_median(ours) for b, q in below if b])

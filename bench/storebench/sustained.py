@@ -1,0 +1,93 @@
+"""Long runs, by quarter: what a store does once all that it does in the background comes as
+fast as the load makes it necessary."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .numbers import number
+from .targets import Table, best_bluestore
+from .variants import OURS
+
+PREFIX = "sustained-"
+SEVERAL = 3
+# What has to have happened several times, and the counters that tell. BlueStore counts the files
+# of its table, whether a flush of the memtable or a compaction wrote them; KStore counts nothing.
+TIMES = {
+    "tablestore": {"checkpoints": "tablestore.checkpoints"},
+    "bluestore": {"files of the table": "bluefs.files_written_sst"},
+}
+BYTES = {
+    "tablestore": {"flushed to the table": "statistics.table_flushed_bytes",
+                   "compacted": "statistics.table_compacted_bytes"},
+    "bluestore": {"written to the table": "bluefs.bytes_written_sst"},
+}
+
+
+def is_sustained(run: dict[str, Any]) -> bool:
+    return run["cell"].startswith(PREFIX)
+
+
+def quarters(table: Table, cell: str) -> dict[str, list[str]]:
+    """The phases of each variant, in order of time."""
+    found: dict[str, list[str]] = {}
+    for at, phase, variant in table:
+        if at == cell and re.search(r" \d+$", phase):
+            found.setdefault(variant, []).append(phase)
+    return {variant: sorted(phases, key=lambda p: int(p.split()[-1]))
+            for variant, phases in found.items()}
+
+
+def quarters_table(table: Table) -> Iterator[str]:
+    for cell in dict.fromkeys(c for c, _, _ in table if c.startswith(PREFIX)):
+        yield (f"{cell:28}{'quarter':>8}{'IOPS':>9}{'p99.9 us':>10}{'worst s':>9}"
+               f"{'bytes/byte':>11}{'used GB':>9}")
+        for variant, phases in quarters(table, cell).items():
+            for phase in phases:
+                yield f"  {variant:26}" + quarter_line(table, cell, phase, variant)
+            yield "  " + last_quarter(table, cell, phases, variant)
+
+
+def quarter_line(table: Table, cell: str, phase: str, variant: str) -> str:
+    figures, run = table[cell, phase, variant], table[cell, "run", variant]
+
+    def of(name: str) -> str:
+        return number(figures[name].median) if name in figures else ""
+
+    # BlueStore's file has its full size from the beginning: it is asked what it uses.
+    kind = "used" if variant.startswith("bluestore") else "directory"
+    used = number(run[f"{kind} bytes {phase}"].median / 1e9)
+    return (f"{phase.split()[-1]:>8}{of('iops'):>9}{of('p99_9_us'):>10}"
+            f"{of('worst_second_iops'):>9}{of('write_amplification_disk'):>11}{used:>9}")
+
+
+def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> str:
+    first, last = (table[cell, phases[i], variant].get("iops") for i in (0, -1))
+    if not first or not last or not first.median:
+        return f"{variant}: nothing was done in a whole quarter"
+    said = f"{variant}: the last quarter is {last.median / first.median:.2f} of the first"
+    best = best_bluestore(table, cell, phases[-1], "iops") if variant in OURS else None
+    return said + (f", {last.median / best[1]:.2f}x of {best[0]}" if best and best[1] else "")
+
+
+def work_done(runs: list[dict[str, Any]]) -> Iterator[str]:
+    """What the stores did in the background; a run in which one of them did not do it several
+    times shows nothing sustained, and is named."""
+    for run in filter(is_sustained, runs):
+        store = run["result"]["options"]["store"]
+        where = f"{run['cell']} {run['variant']}, round {run['round']}"
+        done = {name: counted(run, path) for name, path in TIMES.get(store, {}).items()}
+        moved = {name: counted(run, path) for name, path in BYTES.get(store, {}).items()}
+        said = [f"{number(times)} {name}" for name, times in done.items()]
+        said += [f"{number(size / 1e9)} GB {name}" for name, size in moved.items()]
+        yield f"{where}: " + (", ".join(said) or "it does not count what it does")
+        rarely = [name for name, times in done.items() if times < SEVERAL]
+        rarely += [name for name, size in moved.items() if not size]
+        if rarely:
+            yield (f"NOT SUSTAINED: {where}: hardly any or none: {', '.join(rarely)};"
+                   " run it longer (--minutes)")
+
+
+def counted(run: dict[str, Any], path: str) -> float:
+    return sum(phase["counters"].get(path, 0) for phase in run["result"]["phases"])
