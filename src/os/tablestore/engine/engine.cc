@@ -337,6 +337,7 @@ Status Engine::Impl::open() {
                              label.store_uuid, options.group_bytes_max, claim_format, make_room,
                              options.accept_log_loss, options.replay_bytes});
   if (!recovered.ok()) return recovered.status();
+  table->bound_memtables();
   // At once, before others take that space: the next start may find not a byte either.
   if (!options.read_only) last_ballast->make();
   ownership_is_known = recovered->ownership_is_known;
@@ -419,7 +420,7 @@ Status Engine::Impl::open_table() {
   const auto space = read_repeatedly([this] { return disk.space(); });
   if (!space.ok()) return space.status();
   if (space->available_bytes < 2 * label.log_bytes)
-    of_table.memtable_bytes = std::max(of_table.memtable_bytes, 4 * label.log_bytes);
+    of_table.first_memtable_bytes = 4 * label.log_bytes;
   for (;;) {
     auto opened = Table::open(disk, of_table, *threads);
     if (!opened.ok() && is_lack_of_space(opened.status().code()) && make_room()) continue;

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "rocksdb/perf_context.h"
-#include "rocksdb/perf_level.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
 namespace tablestore {
@@ -26,28 +25,27 @@ class CompactOnDeletionTest : public EngineFixture {
     std::snprintf(text, sizeof(text), "k%08u", i);
     return text;
   }
-  // All rows at the bottom, and of each hundred the last `erased` are erased, in a file above.
-  void erase_of_each_hundred(Family family, unsigned erased) {
-    auto put = std::make_shared<Txn>(), erase = std::make_shared<Txn>();
+  void put_all(Family family) {
+    auto put = std::make_shared<Txn>();
     for (unsigned i = 0; i < rows; ++i) put->put(family, key(i), "value");
     commit(put);
     ASSERT_TRUE(engine->checkpoint().ok());
     ASSERT_TRUE(engine->compact().ok());
+  }
+  // Of each hundred rows the last `erased`.
+  void erase_of_each_hundred(Family family, unsigned erased) {
+    auto erase = std::make_shared<Txn>();
     for (unsigned i = 0; i < rows; ++i)
       if (i % 100 >= 100 - erased) erase->erase(family, key(i));
     commit(erase);
-    ASSERT_EQ(passed(family), uint64_t(rows / 100 * erased));
-    ASSERT_TRUE(engine->checkpoint().ok());
   }
   // Erasures, by a reader of all rows.
   uint64_t passed(Family family) {
-    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
     rocksdb::get_perf_context()->Reset();
     auto it = engine->iterate(family, "a", "z");
     for (it->seek_to_first(); it->valid(); it->next()) {
     }
     EXPECT_TRUE(it->status().ok()) << it->status().what();
-    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
     return rocksdb::get_perf_context()->internal_delete_skipped_count;
   }
   bool is_soon(uint64_t wanted, Family family) {
@@ -62,9 +60,37 @@ class CompactOnDeletionTest : public EngineFixture {
 
 TEST_F(CompactOnDeletionTest, ErasedRowsAreDroppedSoon) {
   for (const Family family : {Family::omap, Family::object}) {
+    ASSERT_NO_FATAL_FAILURE(put_all(family));
     ASSERT_NO_FATAL_FAILURE(erase_of_each_hundred(family, 99));
+    ASSERT_TRUE(engine->checkpoint().ok());
     EXPECT_TRUE(is_soon(0, family)) << unsigned(family) << ": " << passed(family);
   }
+}
+
+// Nobody flushes them, and no file has enough of them.
+TEST_F(CompactOnDeletionTest, ErasedRowsThatReadersPassAreDroppedSoon) {
+  options.compact_on_deletion_window = options.compact_on_deletion_trigger = 1 << 20;
+  for (const Family family : {Family::omap, Family::object}) {
+    engine.reset();
+    ASSERT_NO_FATAL_FAILURE(open());
+    ASSERT_NO_FATAL_FAILURE(put_all(family));
+    ASSERT_NO_FATAL_FAILURE(erase_of_each_hundred(family, 50));
+    const uint64_t checkpoints = engine->counters().checkpoints;
+    EXPECT_EQ(passed(family), uint64_t(rows / 2));
+    EXPECT_TRUE(is_soon(0, family)) << unsigned(family) << ": " << passed(family);
+    EXPECT_LE(engine->counters().checkpoints, checkpoints + 1);
+  }
+}
+
+TEST_F(CompactOnDeletionTest, AFewErasedRowsAreLeftAsTheyAre) {
+  ASSERT_NO_FATAL_FAILURE(put_all(Family::omap));
+  ASSERT_NO_FATAL_FAILURE(erase_of_each_hundred(Family::omap, 5));
+  const uint64_t checkpoints = engine->counters().checkpoints;
+  for (int n = 0; n < 10; ++n) {
+    EXPECT_EQ(passed(Family::omap), uint64_t(rows / 20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(engine->counters().checkpoints, checkpoints);
 }
 
 }  // namespace

@@ -297,7 +297,13 @@ TEST_F(SharedStoreTest, ACommitFlushesTheSegmentBesideOneThatSomebodyElseHasOpen
     if (name == "log_bytes") position += value;
   const uint64_t segment = position / options.segment_bytes % segments();
   const OpenElsewhere opened(directory + "/log/" + std::to_string(segment));
-  EXPECT_GT(flushes_of_a_long_group(), 1u);
+  const uint64_t groups = engine->counters().groups;
+  EXPECT_GT(flushes_of_a_long_group(), 1u)
+      << "segment " << segment << " of position " << position << "; now "
+      << engine->counters().groups - groups << " more groups of " << engine->counters().groups
+      << ", " << engine->counters().log_bytes << " bytes, "
+      << engine->counters().vouching_groups << " vouching, " << engine->counters().checkpoints
+      << " checkpoints";
 }
 
 // What `cp --sparse=always`, rsync -S and tar -S make of a stopped store.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "os/tablestore/engine/table/slice.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/iterator.h"
@@ -17,8 +18,6 @@ namespace {
 constexpr size_t open_files_max = 32;
 // Compactions remove files while this looks for them; so often in a row, they do not.
 constexpr int attempts_max = 10;
-
-rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 
 Status damaged(const std::string& path, const rocksdb::Status& s) {
   return Status(EIO, "table file " + path + ": " + s.ToString());

@@ -11,11 +11,13 @@
 #include "os/tablestore/engine/table/rocksdb_status.h"
 #include "os/tablestore/engine/table/space_lack.h"
 #include "os/tablestore/engine/table/table_damage.h"
+#include "os/tablestore/engine/table/table_iterator.h"
 #include "os/tablestore/engine/thread.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "rocksdb/experimental.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
@@ -34,8 +36,6 @@ constexpr int memtables_max = 3;
 constexpr size_t arena_bytes_max = 1 << 20;  // that a memtable takes at once
 // Of rows that were erased, between two that are there: some milliseconds.
 constexpr uint64_t passed_rows_max = 1 << 16;
-
-rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 
 // Commits come before compactions.
 class NiceCompactions : public rocksdb::EventListener {
@@ -81,11 +81,15 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   return o;
 }
 
+uint64_t most_memtable_bytes(const TableOptions& options) {
+  return std::max(options.memtable_bytes, options.first_memtable_bytes);
+}
+
 rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& options,
                                             const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions o;
   // The bound of all families together (memtables_) is reached before that of one.
-  o.write_buffer_size = options.memtable_bytes;
+  o.write_buffer_size = most_memtable_bytes(options);
   o.max_write_buffer_number = memtables_max;
   // Small against that bound, so that a few rows of each family do not reach it.
   o.arena_block_size = std::min<size_t>(arena_bytes_max, options.memtable_bytes / 32);
@@ -96,7 +100,8 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   // Looks for what is not there (a new object's name) end at the filter, also in a memtable.
   if (family == Family::object) {
     o.memtable_whole_key_filtering = true;
-    o.memtable_prefix_bloom_size_ratio = 0.02;
+    o.memtable_prefix_bloom_size_ratio =
+        0.02 * double(options.memtable_bytes) / double(o.write_buffer_size);
   }
   // Ranges of these are read.
   if (family == Family::object || family == Family::omap)
@@ -121,87 +126,6 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return o;
 }
-
-class TableIterator : public RowIterator {
- public:
-  TableIterator(rocksdb::DB& db, TableDamage& damage, const ReadRetries& retries,
-                rocksdb::ColumnFamilyHandle* family, std::string_view lower,
-                std::string_view upper, AtDamage at_damage)
-      : db_(db),
-        damage_(damage),
-        retries_(retries),
-        family_(family),
-        lower_(lower),
-        upper_(upper),
-        lower_slice_(lower_),
-        upper_slice_(upper_),
-        sequence_(db.GetLatestSequenceNumber()) {
-    if (!lower_.empty()) options_.iterate_lower_bound = &lower_slice_;
-    if (!upper_.empty()) options_.iterate_upper_bound = &upper_slice_;
-    options_.step_over_damage = at_damage == AtDamage::step_over;
-    iterator_.reset(db.NewIterator(options_, family));
-  }
-  void seek(std::string_view key) override {
-    iterator_->Seek(slice(key));
-    if (failed()) try_again([&] { iterator_->Seek(slice(key)); });
-  }
-  void seek_to_first() override {
-    iterator_->SeekToFirst();
-    if (failed()) try_again([&] { iterator_->SeekToFirst(); });
-  }
-  bool valid() const override { return iterator_->Valid(); }
-  void next() override {
-    last_ = key();
-    iterator_->Next();
-    if (failed())
-      try_again([&] {
-        iterator_->Seek(last_);
-        if (iterator_->Valid() && key() == last_) iterator_->Next();
-      });
-  }
-  std::string_view key() const override { return iterator_->key().ToStringView(); }
-  std::string_view value() const override { return iterator_->value().ToStringView(); }
-  Status status() const override { return to_status(iterator_->status(), "iterate"); }
-
- private:
-  bool failed() const { return !iterator_->Valid() && !iterator_->status().ok(); }
-  // As get() does. A file that cannot be opened is stepped over once it is known to be damaged.
-  void try_again(const std::function<void()>& position) {
-    rocksdb::Status error;
-    const unsigned retries = retries_.max();
-    bool is_sound = false;
-    for (unsigned tried = 0; failed() && (tried < retries || tried == 0);) {
-      error = iterator_->status();
-      const uint64_t known = damage_.files();
-      is_sound = damage_.met(db_, error);
-      if (is_sound ? retries == 0 : !options_.step_over_damage) return;
-      if (is_sound) position();
-      if (failed() && (options_.step_over_damage || is_of_the_same_moment())) {
-        iterator_.reset(db_.NewIterator(options_, family_));
-        position();
-      }
-      if (damage_.files() == known) ++tried;
-    }
-    if (failed() || error.ok()) return;
-    damage_.passed(error);
-    if (is_sound) retries_.helped("table: " + error.ToString());
-  }
-  // RocksDB's iterator may keep what it has met, so that only another one reads again. That one
-  // must not show what was written since, beside rows that were read before.
-  bool is_of_the_same_moment() const {
-    return last_.empty() || db_.GetLatestSequenceNumber() == sequence_;
-  }
-  rocksdb::DB& db_;
-  TableDamage& damage_;
-  const ReadRetries& retries_;
-  rocksdb::ColumnFamilyHandle* const family_;
-  rocksdb::ReadOptions options_;
-  const std::string lower_, upper_;
-  const rocksdb::Slice lower_slice_, upper_slice_;
-  const rocksdb::SequenceNumber sequence_;  // before the iterator was made
-  std::string last_;                        // the key that was left last
-  std::unique_ptr<rocksdb::Iterator> iterator_;
-};
 
 Status open_database(Disk& disk, const TableOptions& options, bool create,
                      Threads& threads, const std::shared_ptr<rocksdb::Cache>& cache,
@@ -246,6 +170,7 @@ Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
     : threads_(threads),
       read_retries_(options.read_retries),
       delete_range_threshold_(options.delete_range_threshold),
+      compact_on_deletion_(options.compact_on_deletion_trigger > 0),
       failed_syncs_(std::make_shared<FailedSyncs>()),
       env_(threads.table_env(
           watch_syncs(take_quota_for_space(repeat_reads(disk.table_fs(), read_retries_)),
@@ -254,9 +179,10 @@ Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
                                             options.reporter)),
       space_lack_(std::make_shared<SpaceLack>()),
       cache_(options.cache ? options.cache : rocksdb::NewLRUCache(options.cache_bytes)),
+      memtable_bytes_(options.memtable_bytes),
       // Whose own stall is not used: it would wait for ever for a flush that fails, as on a full
       // file system, where RocksDB's other one returns the error.
-      memtables_(std::make_shared<rocksdb::WriteBufferManager>(options.memtable_bytes)) {}
+      memtables_(std::make_shared<rocksdb::WriteBufferManager>(most_memtable_bytes(options))) {}
 
 Table::~Table() {
   if (!db_) return;
@@ -370,8 +296,10 @@ Status Table::check_on_disk(Family family, std::string_view key, std::string_vie
 
 std::unique_ptr<RowIterator> Table::iterate(Family family, std::string_view lower,
                                             std::string_view upper, AtDamage at_damage) {
-  return std::make_unique<TableIterator>(*db_, *damage_, read_retries_, handle(family), lower,
-                                         upper, at_damage);
+  return std::make_unique<TableIterator>(
+      TableIterator::Parts{*db_, *damage_, compact_on_deletion_ ? &passed_ : nullptr,
+                           read_retries_},
+      family, handle(family), lower, upper, at_damage);
 }
 
 bool Table::list_erasures(const Row& erase_range, CountedRows* erasures) {
@@ -401,6 +329,7 @@ Status Table::flush() {
   file_rows_->close_files();
   const Status s = to_status(db_->Flush(o, handles_), "flush");
   threads_.table_called(*db_, handles_);
+  if (s.ok() && bound_memtables_.exchange(false)) memtables_->SetBufferSize(memtable_bytes_);
   return s;
 }
 
@@ -418,6 +347,14 @@ Status Table::compact(const std::atomic<bool>* canceled) {
     if (!s.ok()) return to_status(s, "compact");
   }
   return {};
+}
+
+void Table::compact_soon(const PassedRange& range) {
+  const rocksdb::Slice first(range.first), last(range.last);
+  rocksdb::experimental::SuggestCompactRange(db_.get(), handle(range.family), &first,
+                                             range.last.empty() ? nullptr : &last)
+      .PermitUncheckedError();
+  threads_.table_called(*db_, handles_);
 }
 
 Result<std::vector<DamagedTableFile>> Table::find_damage() { return damage_->find_all(*db_); }

@@ -14,6 +14,7 @@
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/disk.h"
 #include "os/tablestore/engine/io/repeated_read.h"
+#include "os/tablestore/engine/table/passed_erasures.h"
 #include "os/tablestore/engine/table/rows.h"
 #include "os/tablestore/engine/threads.h"
 #include "os/tablestore/engine/troubles.h"
@@ -32,6 +33,7 @@ class TableDamage;
 
 struct TableOptions {
   uint64_t memtable_bytes = 128 << 20;  // of all families together: see Table::memory_bytes()
+  uint64_t first_memtable_bytes = 0;    // more than that, until bound_memtables()
   uint64_t cache_bytes = 256 << 20;
   std::string option_string;  // RocksDB DBOptions and ColumnFamilyOptions, over ours
   unsigned open_files = 1000;
@@ -94,8 +96,16 @@ class Table {
   // out come to light: whoever calls this has erased them. What a crash leaves is each file whole,
   // or what was made of it: the MANIFEST names one or the other.
   Status rewrite(const std::vector<DamagedTableFile>& files);
+  // From the next flush() on, which shows that there is space, memtables take no more than
+  // memtable_bytes. Once.
+  void bound_memtables() { bound_memtables_ = true; }
   void drop_caches();
   void resize_cache(uint64_t bytes);
+  // Ranges of rows, since the last call, in which a reader had to pass many_erasures or more.
+  static constexpr uint64_t many_erasures = 256;
+  std::vector<PassedRange> take_passed() { return passed_.take(); }
+  // Soon, in the background: what is in files that hold rows of the range, but for the last level.
+  void compact_soon(const PassedRange& range);
   // Since the last call. RocksDB begins it anew by itself, and fails, until there is space.
   bool compaction_lacked_space();
   // Tries to leave the state that a lack put the database in.
@@ -126,12 +136,16 @@ class Table {
   Threads& threads_;
   const ReadRetries read_retries_;
   const uint64_t delete_range_threshold_;
+  const bool compact_on_deletion_;
+  PassedErasures passed_;
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<TableDamage> damage_;
   const std::shared_ptr<SpaceLack> space_lack_;
   const std::shared_ptr<rocksdb::Cache> cache_;
+  const uint64_t memtable_bytes_;
   const std::shared_ptr<rocksdb::WriteBufferManager> memtables_;
+  std::atomic<bool> bound_memtables_{false};
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::unique_ptr<FileRows> file_rows_;

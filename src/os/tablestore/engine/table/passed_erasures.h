@@ -1,0 +1,48 @@
+// Where readers had to pass many rows that were erased.
+//
+// An erased row costs every reader of a range around it until a compaction drops it. RocksDB's
+// CompactOnDeletionCollector goes by what is in a file when it is written: nobody flushes a
+// memtable for its erasures, and nobody finds those that are few in each file. Readers find them.
+// The idea is that of memtable_op_scan_flush_trigger in later versions of RocksDB, which flushes
+// but does not compact.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "os/tablestore/engine/table/rows.h"
+
+namespace tablestore {
+
+struct PassedRange {
+  Family family;
+  std::string first, last;  // an empty last: to the end
+};
+
+// Thread-safe.
+class PassedErasures {
+ public:
+  void tell(PassedRange range) {
+    std::lock_guard lock(mutex_);
+    // A reader that goes on tells of what follows. Who is not heard comes again.
+    if (!ranges_.empty() && ranges_.back().family == range.family &&
+        ranges_.back().last == range.first)
+      ranges_.back().last = std::move(range.last);
+    else if (ranges_.size() < ranges_max)
+      ranges_.push_back(std::move(range));
+  }
+  std::vector<PassedRange> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(ranges_, {});
+  }
+
+ private:
+  static constexpr size_t ranges_max = 64;
+  std::mutex mutex_;
+  std::vector<PassedRange> ranges_;
+};
+
+}  // namespace tablestore
