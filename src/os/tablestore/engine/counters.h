@@ -33,6 +33,7 @@ struct Counters {
   Count gathers_in_vain{0};     // and not as many came as were expected
   Count applied_batches{0};     // of the rows of some groups each
   Count rows_left_out{0};       // of these batches: a later row of the batch replaced them
+  Count passed_ranges{0};       // compacted because readers passed erased rows there
   Count listed_ranges{0};       // that were erased row by row
   Count listed_rows{0};         // of these, those that the table had
   Count range_deletions{0};     // ranges of all other rows than super's that stayed one
@@ -84,6 +85,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"gathers_in_vain", &Counters::gathers_in_vain},
     {"applied_batches", &Counters::applied_batches},
     {"rows_left_out", &Counters::rows_left_out},
+    {"passed_ranges", &Counters::passed_ranges},
     {"listed_ranges", &Counters::listed_ranges},
     {"listed_rows", &Counters::listed_rows},
     {"range_deletions", &Counters::range_deletions},

@@ -96,6 +96,7 @@ TableOptions table_options(const EngineOptions& o) {
   t.delete_range_threshold = o.delete_range_threshold;
   t.compact_on_deletion_window = o.compact_on_deletion_window;
   t.compact_on_deletion_trigger = o.compact_on_deletion_trigger;
+  t.compact_on_passing = o.compact_on_passing;
   t.read_retries = o.read_retries;
   t.auto_compactions = !o.read_only;
   if (o.troubles) t.troubles = o.troubles;
@@ -448,7 +449,7 @@ void Engine::Impl::begin_relief() {
                                            threads->run_by_themselves());
   containers->set_others([this] { return account->others(); });
   erasures = std::make_unique<Erasures>(
-      *table, counters,
+      *table, counters, options.compact_on_passing,
       [this] {
         const SpaceUsage usage = space();
         return usage.available_bytes < usage.total_bytes / scarce_part;

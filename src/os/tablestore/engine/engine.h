@@ -89,6 +89,9 @@ struct EngineOptions {
   // soon: whoever reads a range passes them until then. 0: not for that.
   uint64_t compact_on_deletion_window = 32768;
   uint64_t compact_on_deletion_trigger = 16384;
+  // Where one reader has passed so many erased rows, they are flushed and compacted soon. 0: not
+  // for that.
+  uint64_t compact_on_passing = 256;
   // Of containers, kept free for reserve_at_last(); at most a quarter of the log's size.
   uint64_t last_resort_bytes = 0;
   uint64_t prepare_bytes_per_second = 200 << 20;

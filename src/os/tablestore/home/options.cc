@@ -68,6 +68,8 @@ EngineOptions StoreOptions::engine_options() const
       conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_sliding_window");
   options.compact_on_deletion_trigger = conf.get_val<bool>("rocksdb_cf_compact_on_deletion")
       ? conf.get_val<int64_t>("rocksdb_cf_compact_on_deletion_trigger") : 0;
+  if (options.compact_on_deletion_trigger == 0)
+    options.compact_on_passing = 0;
   options.accept_log_loss = conf.get_val<bool>("tablestore_accept_log_loss");
   return options;
 }

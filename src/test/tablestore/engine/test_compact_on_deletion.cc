@@ -79,6 +79,7 @@ TEST_F(CompactOnDeletionTest, ErasedRowsThatReadersPassAreDroppedSoon) {
     EXPECT_EQ(passed(family), uint64_t(rows / 2));
     EXPECT_TRUE(is_soon(0, family)) << unsigned(family) << ": " << passed(family);
     EXPECT_LE(engine->counters().checkpoints, checkpoints + 1);
+    EXPECT_GT(engine->counters().passed_ranges, 0u);
   }
 }
 
@@ -91,6 +92,7 @@ TEST_F(CompactOnDeletionTest, AFewErasedRowsAreLeftAsTheyAre) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   EXPECT_EQ(engine->counters().checkpoints, checkpoints);
+  EXPECT_EQ(engine->counters().passed_ranges, 0u);
 }
 
 }  // namespace

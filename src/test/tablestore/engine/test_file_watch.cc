@@ -292,18 +292,12 @@ TEST_F(SharedStoreTest, AStoreThatRunsElsewhereIsRefusedSoon) {
 TEST_F(SharedStoreTest, ACommitFlushesTheSegmentBesideOneThatSomebodyElseHasOpen) {
   if (container_flushes()) GTEST_SKIP() << "nothing is written ahead here";
   ASSERT_TRUE(one_flush_is_enough());
-  uint64_t position = block_bytes;  // the beginning of the epoch
+  uint64_t position = 8 * block_bytes;  // not the last blocks of a segment, before it begins
   for (const auto& [name, value] : engine->statistics())
     if (name == "log_bytes") position += value;
   const uint64_t segment = position / options.segment_bytes % segments();
   const OpenElsewhere opened(directory + "/log/" + std::to_string(segment));
-  const uint64_t groups = engine->counters().groups;
-  EXPECT_GT(flushes_of_a_long_group(), 1u)
-      << "segment " << segment << " of position " << position << "; now "
-      << engine->counters().groups - groups << " more groups of " << engine->counters().groups
-      << ", " << engine->counters().log_bytes << " bytes, "
-      << engine->counters().vouching_groups << " vouching, " << engine->counters().checkpoints
-      << " checkpoints";
+  EXPECT_GT(flushes_of_a_long_group(), 1u);
 }
 
 // What `cp --sparse=always`, rsync -S and tar -S make of a stopped store.

@@ -61,6 +61,7 @@ EngineOptions Machine::engine_options() {
   o.table_cache_bytes = 64 << 10;  // so that it evicts
   o.replay_bytes = 16 << 10;  // so that it reads rows again
   o.delete_range_threshold = 4;    // fewer rows than some ranges have, and more than others
+  o.compact_on_passing = 3;
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.capture_chunks_max = 1;  // so that others commit between the pieces of a checkpoint

@@ -58,6 +58,7 @@ void report(const Totals& totals) {
       {"tables salvaged", sum.repairs},
       {"checkpoints", sum.checkpoints},
       {"full logs", sum.full_logs},
+      {"ranges compacted for readers", sum.passed_ranges},
       {"I/Os on a full disk", sum.no_spaces},
       {"MiB prepared", sum.prepared >> 20},
       {"MiB punched", sum.punched >> 20},

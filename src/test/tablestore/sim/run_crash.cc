@@ -81,6 +81,7 @@ void Run::count_life(Machine& machine) {
   result_.damaged_reads += machine.damaged_reads();
   result_.checkpoints += counters.checkpoints;
   result_.full_logs += counters.log_full_waits;
+  result_.passed_ranges += counters.passed_ranges;
   result_.prepared += counters.prepared_bytes;
   result_.punched += counters.punched_bytes;
   result_.created += counters.containers_created;

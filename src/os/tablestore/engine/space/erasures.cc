@@ -29,11 +29,12 @@ void Erasures::look_at_what_readers_passed() {
   std::ranges::move(table_.take_passed(), std::back_inserter(passed_));
   if (rest_looks_ > 0) --rest_looks_;
   if (passed_.empty()) return;
-  if (rest_looks_ == 0 && table_.erasures_in_memory() >= Table::many_erasures) {
+  if (rest_looks_ == 0 && table_.erasures_in_memory() >= compact_on_passing_) {
     rest_looks_ = rest_looks;
     checkpoint_();
     return;
   }
+  counters_.passed_ranges += passed_.size();
   for (const PassedRange& range : std::exchange(passed_, {})) table_.compact_soon(range);
 }
 

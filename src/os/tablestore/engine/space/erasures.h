@@ -16,10 +16,12 @@ namespace tablestore {
 class Erasures {
  public:
   // `checkpoint` is asked for one, soon; a compaction follows where that flushes many erasures.
-  Erasures(Table& table, const Counters& counters, std::function<bool()> space_is_scarce,
-           std::function<void()> checkpoint)
+  // `compact_on_passing`: as EngineOptions has it.
+  Erasures(Table& table, Counters& counters, uint64_t compact_on_passing,
+           std::function<bool()> space_is_scarce, std::function<void()> checkpoint)
       : table_(table),
         counters_(counters),
+        compact_on_passing_(compact_on_passing),
         space_is_scarce_(std::move(space_is_scarce)),
         checkpoint_(std::move(checkpoint)) {}
 
@@ -33,7 +35,8 @@ class Erasures {
   void look_at_what_readers_passed();
 
   Table& table_;
-  const Counters& counters_;
+  Counters& counters_;
+  const uint64_t compact_on_passing_;
   const std::function<bool()> space_is_scarce_;
   const std::function<void()> checkpoint_;
   uint64_t seen_ = 0;

@@ -170,7 +170,7 @@ Table::Table(Disk& disk, const TableOptions& options, Threads& threads)
     : threads_(threads),
       read_retries_(options.read_retries),
       delete_range_threshold_(options.delete_range_threshold),
-      compact_on_deletion_(options.compact_on_deletion_trigger > 0),
+      compact_on_passing_(options.compact_on_passing),
       failed_syncs_(std::make_shared<FailedSyncs>()),
       env_(threads.table_env(
           watch_syncs(take_quota_for_space(repeat_reads(disk.table_fs(), read_retries_)),
@@ -297,8 +297,7 @@ Status Table::check_on_disk(Family family, std::string_view key, std::string_vie
 std::unique_ptr<RowIterator> Table::iterate(Family family, std::string_view lower,
                                             std::string_view upper, AtDamage at_damage) {
   return std::make_unique<TableIterator>(
-      TableIterator::Parts{*db_, *damage_, compact_on_deletion_ ? &passed_ : nullptr,
-                           read_retries_},
+      TableIterator::Parts{*db_, *damage_, passed_, compact_on_passing_, read_retries_},
       family, handle(family), lower, upper, at_damage);
 }
 

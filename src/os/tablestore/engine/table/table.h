@@ -40,6 +40,7 @@ struct TableOptions {
   uint64_t delete_range_threshold = 1 << 20;    // of rows: see list_erasures()
   uint64_t compact_on_deletion_window = 32768;  // of rows: as EngineOptions has it
   uint64_t compact_on_deletion_trigger = 16384;
+  uint64_t compact_on_passing = 256;
   bool auto_compactions = true;
   ReadRetries read_retries = {};
   std::shared_ptr<rocksdb::Cache> cache;        // of blocks; null: one of its own, of cache_bytes
@@ -101,8 +102,7 @@ class Table {
   void bound_memtables() { bound_memtables_ = true; }
   void drop_caches();
   void resize_cache(uint64_t bytes);
-  // Ranges of rows, since the last call, in which a reader had to pass many_erasures or more.
-  static constexpr uint64_t many_erasures = 256;
+  // Ranges of rows, since the last call, in which a reader had to pass compact_on_passing or more.
   std::vector<PassedRange> take_passed() { return passed_.take(); }
   // Soon, in the background: what is in files that hold rows of the range, but for the last level.
   void compact_soon(const PassedRange& range);
@@ -136,7 +136,7 @@ class Table {
   Threads& threads_;
   const ReadRetries read_retries_;
   const uint64_t delete_range_threshold_;
-  const bool compact_on_deletion_;
+  const uint64_t compact_on_passing_;
   PassedErasures passed_;
   const std::shared_ptr<FailedSyncs> failed_syncs_;
   std::unique_ptr<rocksdb::Env> env_;

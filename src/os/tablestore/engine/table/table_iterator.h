@@ -28,7 +28,8 @@ class TableIterator : public RowIterator {
   struct Parts {
     rocksdb::DB& db;
     TableDamage& damage;
-    PassedErasures* passed;  // null: nobody is to know
+    PassedErasures& passed;
+    uint64_t tell_from;  // so many erased rows on; 0: nobody is told
     const ReadRetries& retries;
   };
   TableIterator(const Parts& parts, Family family, rocksdb::ColumnFamilyHandle* handle,
@@ -82,11 +83,11 @@ class TableIterator : public RowIterator {
     const uint64_t before = passed_by_this_thread();
     step();
     const uint64_t count = passed_by_this_thread() - before;
-    if (count == 0 || !parts_.passed) return;
+    if (count == 0 || parts_.tell_from == 0) return;
     if (passed_count_ == 0) passed_from_ = from;
     passed_count_ += count;
-    if (passed_count_ < Table::many_erasures) return;
-    parts_.passed->tell({family_, passed_from_, valid() ? std::string(key()) : upper_});
+    if (passed_count_ < parts_.tell_from) return;
+    parts_.passed.tell({family_, passed_from_, valid() ? std::string(key()) : upper_});
     passed_count_ = 0;
   }
   // As get() does. A file that cannot be opened is stepped over once it is known to be damaged.

@@ -14,9 +14,9 @@ HistoryResult& HistoryResult::operator+=(const HistoryResult& other) {
       &HistoryResult::taken_back,  &HistoryResult::checks,      &HistoryResult::repairs,
       &HistoryResult::died,        &HistoryResult::refused,     &HistoryResult::damaged_reads,
       &HistoryResult::late_writes, &HistoryResult::short_reads, &HistoryResult::no_spaces,
-      &HistoryResult::full_logs,   &HistoryResult::checkpoints, &HistoryResult::prepared,
-      &HistoryResult::punched,     &HistoryResult::created,     &HistoryResult::removed,
-      &HistoryResult::reclassed,   &HistoryResult::moved};
+      &HistoryResult::full_logs,   &HistoryResult::checkpoints, &HistoryResult::passed_ranges,
+      &HistoryResult::prepared,    &HistoryResult::punched,     &HistoryResult::created,
+      &HistoryResult::removed,     &HistoryResult::reclassed,   &HistoryResult::moved};
   for (const auto sum : sums) this->*sum += other.*sum;
   for (unsigned m = 0; m < moments; ++m) crashes_while[m] += other.crashes_while[m];
   return *this;

@@ -58,6 +58,7 @@ struct HistoryResult {
   uint64_t short_reads = 0;
   uint64_t no_spaces = 0;   // I/Os that met a full disk
   uint64_t full_logs = 0;   // waits for space in the log
+  uint64_t passed_ranges = 0;  // compacted because readers passed erased rows there
   uint64_t checkpoints = 0;
   uint64_t prepared = 0;    // bytes
   uint64_t punched = 0;     // bytes
