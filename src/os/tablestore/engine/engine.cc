@@ -24,6 +24,7 @@
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/salvage.h"
 #include "os/tablestore/engine/space/erasures.h"
+#include "os/tablestore/engine/space/passed_compaction.h"
 #include "os/tablestore/engine/space/relief.h"
 #include "os/tablestore/engine/space/space_account.h"
 #include "os/tablestore/engine/table/engine_rows.h"
@@ -196,6 +197,7 @@ struct Engine::Impl {
     watch.reset();
     background.reset();
     if (relief) relief->stop();
+    if (passed_compaction) passed_compaction->stop();
     if (lane) lane->stop();  // it calls the others, and a checkpoint may wait for it
     voucher.reset();
     checkpointer.reset();
@@ -215,6 +217,7 @@ struct Engine::Impl {
   std::unique_ptr<SpaceAccount> account;
   std::unique_ptr<Erasures> erasures;
   std::unique_ptr<Relief> relief;
+  std::unique_ptr<PassedCompaction> passed_compaction;
   // What nobody knows the owner of is not given back, so that recovery has the ballasts only.
   const std::function<bool()> make_room = [this] {
     return relief ? relief->make_room() : ballast->release() || last_ballast->release();
@@ -448,13 +451,14 @@ void Engine::Impl::begin_relief() {
   account = std::make_unique<SpaceAccount>(*table, *ballast, *last_ballast, label.log_bytes,
                                            threads->run_by_themselves());
   containers->set_others([this] { return account->others(); });
+  const auto space_is_scarce = [this] {
+    const SpaceUsage usage = space();
+    return usage.available_bytes < usage.total_bytes / scarce_part;
+  };
   erasures = std::make_unique<Erasures>(
-      *table, counters, options.compact_on_passing,
-      [this] {
-        const SpaceUsage usage = space();
-        return usage.available_bytes < usage.total_bytes / scarce_part;
-      },
-      [this] { checkpointer->request_in_any_case(); });
+      *table, counters, space_is_scarce, [this] { checkpointer->request_in_any_case(); });
+  passed_compaction =
+      std::make_unique<PassedCompaction>(*threads, *table, counters, space_is_scarce);
   relief = std::make_unique<Relief>(Relief::Parts{
       disk, *threads, *containers, *ballast, *last_ballast, *troubles, ownership_is_known,
       [this] { return table->compaction_lacked_space(); }, [this] { erasures->look(); },
@@ -507,6 +511,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
     impl->background->start();
     impl->relief->start();
   }
+  impl->passed_compaction->start();
   impl->watch->start();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -515,6 +520,7 @@ Status Engine::close() {
   if (impl_->options.read_only) return {};
   impl_->background.reset();
   impl_->relief->stop();
+  impl_->passed_compaction->stop();
   const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
   if (!impl_->lane->drain(patience))
     return Status(ETIMEDOUT, impl_->disk.name() +
@@ -653,6 +659,8 @@ Status Engine::checkpoint() { return impl_->checkpointer->run_now(); }
 Status Engine::compact(const std::atomic<bool>* canceled) {
   return impl_->table->compact(canceled);
 }
+
+void Engine::compact_passed() { impl_->passed_compaction->compact_told(); }
 
 Status Engine::drop_caches() {
   impl_->table->drop_caches();

@@ -89,8 +89,8 @@ struct EngineOptions {
   // soon: whoever reads a range passes them until then. 0: not for that.
   uint64_t compact_on_deletion_window = 32768;
   uint64_t compact_on_deletion_trigger = 16384;
-  // Where one reader has passed so many erased rows, they are flushed and compacted soon. 0: not
-  // for that.
+  // Where one reader has passed so many erased rows, and more of them than there were others, they
+  // are compacted soon. 0: not for that.
   uint64_t compact_on_passing = 256;
   // Of containers, kept free for reserve_at_last(); at most a quarter of the log's size.
   uint64_t last_resort_bytes = 0;
@@ -355,6 +355,9 @@ class Engine {
   // Compacts the whole table. EIO where a file of it is known to be damaged.
   // `canceled`: ends it soon where it turns true, with ECANCELED; what was compacted stays so.
   Status compact(const std::atomic<bool>* canceled = nullptr);
+  // Of the table, what readers have told of: see EngineOptions::compact_on_passing. It comes by
+  // itself where work runs by itself.
+  void compact_passed();
   Status drop_caches();
   void resize_table_cache(uint64_t bytes);
 

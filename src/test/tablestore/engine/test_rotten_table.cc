@@ -333,7 +333,28 @@ TEST_F(RottenMoveTest, StopsNoWrites) {
   EXPECT_EQ(get(Family::object, "k"), only_row(Family::object));
 }
 
-// The first one to meet damage ends; the second must not wait for a file that is kept out.
+// A file in which masses are erased asks for a compaction, which would take along what is older in
+// level 0.
+TEST_F(RottenTableTest, MassesOfErasedRowsAboveARottenFileWait) {
+  ASSERT_NO_FATAL_FAILURE(make_table(false));
+  let_rot(Rot::data);
+  options.compact_on_deletion_window = 1000;
+  options.compact_on_deletion_trigger = 500;
+  open();
+  lost_rows();
+  ASSERT_TRUE(alert());
+  auto txn = std::make_shared<Txn>();
+  for (unsigned i = 0; i < rows; ++i) txn->erase(Family::object, key(i));
+  commit(txn);
+  ASSERT_TRUE(engine->checkpoint().ok());
+  // RocksDB tries what has failed once a second.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  std::ifstream log(directory + "/table/LOG");
+  const std::string lines{std::istreambuf_iterator<char>(log), {}};
+  ASSERT_NE(lines.find("lush"), std::string::npos);
+  EXPECT_EQ(lines.find("Compaction error"), std::string::npos);
+}
+
 TEST_F(RottenTableTest, TwoCompactionsAtOnceMeetDamage) {
   ASSERT_NO_FATAL_FAILURE(make_table(true));
   ASSERT_NO_FATAL_FAILURE(let_rot(Rot::data));

@@ -18,6 +18,7 @@ constexpr unsigned retry_steps = 100;
 // all the same, as with a quota that statfs does not know, is not to use it for ever.
 constexpr unsigned rest_steps = 50;
 constexpr unsigned rest_steps_where_no_time_passes = 2;
+constexpr unsigned look_steps = 10;
 // One call of make_room() gives at least so much, where there is so much, and makes so many steps
 // at the most.
 constexpr uint64_t room_bytes = 16 << 20;
@@ -67,7 +68,7 @@ bool Relief::step() {
     parts_.containers.retry_growth();
   }
   if (rest_steps_ > 0) --rest_steps_;
-  parts_.look_at_erasures();
+  if (idle_steps_ % look_steps == 0) parts_.look_at_erasures();
   parts_.containers.refill_last_resort();
   if (parts_.compaction_lacked_space() && make_room()) return true;
   if (state->short_bytes == 0) {

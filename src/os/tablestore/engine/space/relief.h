@@ -31,7 +31,7 @@ class Relief {
     Troubles& troubles;
     const std::atomic<bool>& ownership_is_known;  // else containers give nothing back
     std::function<bool()> compaction_lacked_space;  // since the last call
-    std::function<void()> look_at_erasures;         // in each step
+    std::function<void()> look_at_erasures;         // about once a second
     std::function<void(const std::string&)> warn;
     std::function<void(const Status&)> failed;  // the disk does
   };

@@ -7,9 +7,9 @@
 // but does not compact.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,14 +25,22 @@ struct PassedRange {
 // Thread-safe.
 class PassedErasures {
  public:
+  // Called where there was nothing to take, in a reader's thread. Before anybody reads.
+  void on_first(std::function<void()> told) { told_ = std::move(told); }
+
   void tell(PassedRange range) {
-    std::lock_guard lock(mutex_);
-    // A reader that goes on tells of what follows. Who is not heard comes again.
-    if (!ranges_.empty() && ranges_.back().family == range.family &&
-        ranges_.back().last == range.first)
-      ranges_.back().last = std::move(range.last);
-    else if (ranges_.size() < ranges_max)
-      ranges_.push_back(std::move(range));
+    bool is_first = false;
+    {
+      std::lock_guard lock(mutex_);
+      is_first = ranges_.empty();
+      // A reader that goes on tells of what follows. Who is not heard comes again.
+      if (!is_first && ranges_.back().family == range.family && !range.first.empty() &&
+          ranges_.back().last == range.first)
+        ranges_.back().last = std::move(range.last);
+      else if (ranges_.size() < ranges_max)
+        ranges_.push_back(std::move(range));
+    }
+    if (is_first && told_) told_();
   }
   std::vector<PassedRange> take() {
     std::lock_guard lock(mutex_);
@@ -43,6 +51,7 @@ class PassedErasures {
   static constexpr size_t ranges_max = 64;
   std::mutex mutex_;
   std::vector<PassedRange> ranges_;
+  std::function<void()> told_;
 };
 
 }  // namespace tablestore

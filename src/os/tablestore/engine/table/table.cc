@@ -17,7 +17,6 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
-#include "rocksdb/experimental.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
@@ -333,27 +332,33 @@ Status Table::flush() {
 }
 
 Status Table::compact(const std::atomic<bool>* canceled) {
-  // RocksDB wants to change it, and does not.
-  std::atomic<bool> stop{false};
-  rocksdb::CompactRangeOptions o;
-  o.canceled = canceled ? const_cast<std::atomic<bool>*>(canceled) : &stop;
-  for (auto* h : handles_) {
-    if (auto s = damage_->begin_compaction(); !s.ok()) return s;
-    const auto s = db_->CompactRange(o, h, nullptr, nullptr);
-    damage_->end_compaction(*db_);
-    threads_.table_called(*db_, handles_);
-    if (s.IsIncomplete()) return Status(ECANCELED, "the compaction of the table was interrupted");
-    if (!s.ok()) return to_status(s, "compact");
-  }
+  for (auto* h : handles_)
+    if (auto s = compact(h, nullptr, nullptr, {}, canceled); !s.ok()) return s;
   return {};
 }
 
-void Table::compact_soon(const PassedRange& range) {
+Status Table::compact(const PassedRange& range, const std::atomic<bool>* canceled) {
   const rocksdb::Slice first(range.first), last(range.last);
-  rocksdb::experimental::SuggestCompactRange(db_.get(), handle(range.family), &first,
-                                             range.last.empty() ? nullptr : &last)
-      .PermitUncheckedError();
+  rocksdb::CompactRangeOptions o;
+  o.exclusive_manual_compaction = false;
+  o.allow_write_stall = true;  // does not wait for what may not come
+  // Erased rows get to the last level where a file is moved there as it is.
+  o.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  return compact(handle(range.family), &first, range.last.empty() ? nullptr : &last, o, canceled);
+}
+
+Status Table::compact(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice* first,
+                      const rocksdb::Slice* last, rocksdb::CompactRangeOptions options,
+                      const std::atomic<bool>* canceled) {
+  // RocksDB wants to change it, and does not.
+  std::atomic<bool> stop{false};
+  options.canceled = canceled ? const_cast<std::atomic<bool>*>(canceled) : &stop;
+  if (auto s = damage_->begin_compaction(); !s.ok()) return s;
+  const auto s = db_->CompactRange(options, family, first, last);
+  damage_->end_compaction(*db_);
   threads_.table_called(*db_, handles_);
+  if (s.IsIncomplete()) return Status(ECANCELED, "the compaction of the table was interrupted");
+  return to_status(s, "compact");
 }
 
 Result<std::vector<DamagedTableFile>> Table::find_damage() { return damage_->find_all(*db_); }

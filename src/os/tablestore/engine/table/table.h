@@ -21,7 +21,9 @@
 
 namespace rocksdb {
 class Cache;
+class Slice;
 class WriteBufferManager;
+struct CompactRangeOptions;
 }  // namespace rocksdb
 
 namespace tablestore {
@@ -91,6 +93,8 @@ class Table {
   // resume().
   Status flush();
   Status compact(const std::atomic<bool>* canceled = nullptr);  // as Engine's
+  // The same for the rows of a range, in memory as well, while other compactions go on.
+  Status compact(const PassedRange& range, const std::atomic<bool>* canceled);
   // Reads every file. An error: one could not be looked at, for a reason that says nothing of it.
   Result<std::vector<DamagedTableFile>> find_damage();
   // Writes these files anew, as far as they can be read. Older versions of the rows that are left
@@ -102,10 +106,8 @@ class Table {
   void bound_memtables() { bound_memtables_ = true; }
   void drop_caches();
   void resize_cache(uint64_t bytes);
-  // Ranges of rows, since the last call, in which a reader had to pass compact_on_passing or more.
-  std::vector<PassedRange> take_passed() { return passed_.take(); }
-  // Soon, in the background: what is in files that hold rows of the range, but for the last level.
-  void compact_soon(const PassedRange& range);
+  // Ranges in which readers had to pass compact_on_passing rows or more, more than they found.
+  PassedErasures& passed() { return passed_; }
   // Since the last call. RocksDB begins it anew by itself, and fails, until there is space.
   bool compaction_lacked_space();
   // Tries to leave the state that a lack put the database in.
@@ -133,6 +135,9 @@ class Table {
  private:
   Table(Disk& disk, const TableOptions& options, Threads& threads);
   rocksdb::ColumnFamilyHandle* handle(Family f) const { return handles_[size_t(f)]; }
+  Status compact(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice* first,
+                 const rocksdb::Slice* last, rocksdb::CompactRangeOptions options,
+                 const std::atomic<bool>* canceled);
   Threads& threads_;
   const ReadRetries read_retries_;
   const uint64_t delete_range_threshold_;

@@ -48,12 +48,14 @@ class TableIterator : public RowIterator {
     iterator_.reset(parts_.db.NewIterator(options_, handle));
   }
   void seek(std::string_view key) override {
+    passed_count_ = 0;
     counted(key, [&] {
       iterator_->Seek(slice(key));
       if (failed()) try_again([&] { iterator_->Seek(slice(key)); });
     });
   }
   void seek_to_first() override {
+    passed_count_ = 0;
     counted(lower_, [&] {
       iterator_->SeekToFirst();
       if (failed()) try_again([&] { iterator_->SeekToFirst(); });
@@ -77,16 +79,22 @@ class TableIterator : public RowIterator {
 
  private:
   bool failed() const { return !iterator_->Valid() && !iterator_->status().ok(); }
-  // A step from `from` on.
+  // A step from `from` on. What it passed is told of where there is more of it than there are rows
+  // that the reader wanted: a compaction is not worth it for less.
   template <typename Step>
   void counted(std::string_view from, Step step) {
     const uint64_t before = passed_by_this_thread();
     step();
     const uint64_t count = passed_by_this_thread() - before;
-    if (count == 0 || parts_.tell_from == 0) return;
-    if (passed_count_ == 0) passed_from_ = from;
+    ++found_count_;
+    if (count > 0 && passed_count_ == 0) {
+      passed_from_ = from;
+      found_count_ = 1;
+    }
     passed_count_ += count;
-    if (passed_count_ < parts_.tell_from) return;
+    if (passed_count_ < found_count_) passed_count_ = 0;
+    if (count == 0 || passed_count_ < parts_.tell_from || parts_.tell_from == 0) return;
+    if (failed()) return;
     parts_.passed.tell({family_, passed_from_, valid() ? std::string(key()) : upper_});
     passed_count_ = 0;
   }
@@ -126,6 +134,7 @@ class TableIterator : public RowIterator {
   std::string last_;                        // the key that was left last
   std::string passed_from_;                 // where the first of passed_count_ begins
   uint64_t passed_count_ = 0;
+  uint64_t found_count_ = 0;                // since then
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 

@@ -43,7 +43,6 @@ void set_engine_options(EngineOptions& o)
   o.table_cache_bytes = std::min(o.table_cache_bytes, table_cache_bytes_max);
   o.replay_bytes = 16 << 10;  // so that a recovery reads rows again
   o.delete_range_threshold = 4;
-  o.compact_on_passing = 3;
   o.group_bytes_max = 512 << 10;
   o.small_data_bytes = 64 << 10;
   o.capture_chunks_max = 1;  // so that others commit between the pieces of a checkpoint
