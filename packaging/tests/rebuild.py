@@ -4,8 +4,9 @@
     rebuild.py [--all] [--sample N] [--seed TEXT] [--jobs N]
 
 Runs inside the environment, after a build: each object by the command of that build, but without
-ccache, and to another place. --all: all that are ours, else N of them and N of Ceph's, which the
-seed chooses. Then ceph-tablestore-tool is linked once more, too. The last line is the count.
+ccache, and to another place: N of ours and N of Ceph's, which the seed chooses. Then
+ceph-tablestore-tool is linked once more. --all: all objects that are ours, and all programs that
+are packed, too. The last line is the count.
 """
 import argparse
 import hashlib
@@ -21,8 +22,8 @@ from pathlib import Path
 
 BUILD = Path("/ceph/build")
 STATE = Path("/state")
-OSD = "bin/ceph-osd"
 TOOL = "bin/ceph-tablestore-tool"
+PROGRAMS = (TOOL, "bin/ceph-osd", "bin/ceph-objectstore-tool", "bin/ceph-kvstore-tool")
 OURS = re.compile(r"/(os|tools)/tablestore/")
 
 
@@ -54,7 +55,7 @@ def commands(target: str) -> list[str]:
 
 def compilations() -> list[Step]:
     found = {}
-    for line in [*commands(OSD), *commands(TOOL)]:
+    for line in (line for program in PROGRAMS for line in commands(program)):
         if " -c " not in line or " -MF " not in line or "&&" in line:
             continue
         words = tuple(shlex.split(line))
@@ -81,25 +82,25 @@ def same_object(step: Step, room: Path) -> str:
     return "other bytes" if differ else ""
 
 
-def same_link(room: Path) -> str:
-    line = next(each for each in reversed(commands(TOOL)) if f" -o {TOOL} " in each)
+def same_program(program: str, room: Path) -> str:
+    line = next(each for each in reversed(commands(program)) if f" -o {program} " in each)
     again = room / "linked"
-    line = re.sub(r"-Wl,--dependency-file=\S+", "", line).replace(f" -o {TOOL} ", f" -o {again} ")
+    line = re.sub(r"-Wl,--dependency-file=\S+", "", line)
+    line = line.replace(f" -o {program} ", f" -o {again} ")
     done = subprocess.run(["bash", "-c", line], cwd=BUILD, capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
         return done.stderr[-400:]
-    return "" if digest(again) == digest(BUILD / TOOL) else "other bytes"
+    return "" if digest(again) == digest(BUILD / program) else "other bytes"
 
 
 def chosen(options: argparse.Namespace) -> list[Step]:
     steps = compilations()
     ours = [step for step in steps if step.is_ours]
-    if options.all:
-        return ours
     pick = random.Random(options.seed)
     theirs = [step for step in steps if not step.is_ours]
-    return [*pick.sample(ours, options.sample), *pick.sample(theirs, options.sample)]
+    some = [*pick.sample(ours, options.sample), *pick.sample(theirs, options.sample)]
+    return [*ours, *some[options.sample:]] if options.all else some
 
 
 def main() -> int:
@@ -115,7 +116,9 @@ def main() -> int:
         room = Path(temporary)
         with ThreadPoolExecutor(options.jobs) as pool:
             outcomes = list(pool.map(lambda step: (step.output, same_object(step, room)), steps))
-        for name, wrong in [*outcomes, (TOOL, same_link(room))]:
+        programs = PROGRAMS if options.all else PROGRAMS[:1]
+        outcomes += [(program, same_program(program, room)) for program in programs]
+        for name, wrong in outcomes:
             passed, failed = passed + (not wrong), failed + bool(wrong)
             print(f"{'FAIL' if wrong else 'ok  '} {name}{f': {wrong}' if wrong else ''}")
     print(f"{passed} passed, {failed} failed")

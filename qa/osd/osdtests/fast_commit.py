@@ -1,6 +1,10 @@
 """An ext4 with a feature that loses what was flushed: the OSD says so, until it is switched off."""
 from __future__ import annotations
 
+import shutil
+
+from cephcluster.errors import ClusterError
+from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
 from .bed import Bed, Kind, check, test
@@ -22,6 +26,7 @@ def fast_commit_of_ext4_is_told_until_it_is_switched_off(bed: Bed) -> str:
         change(bed, "fast_commit")
         wait_for_alert(bed, True)
         check_contents(io, contents)
+        no_other_store_is_made(bed)
         change(bed, "^fast_commit")
         wait_for_alert(bed, False)
         check_contents(io, contents)
@@ -33,6 +38,22 @@ def change(bed: Bed, features: str) -> None:
     bed.cluster.file_system(bed.osd).change_features(features)
     bed.cluster.restart_killed(bed.osd)
     bed.cluster.recovered()
+
+
+def no_other_store_is_made(bed: Bed) -> None:
+    """On the file system of the OSD."""
+    directory = bed.cluster.layout.data(bed.osd.name) / "another"
+    directory.mkdir()
+    try:
+        run_tool(*bed.osd.command("--mkfs", "--osd-data", str(directory),
+                                  "--tablestore_log_size=64M", "--tablestore_capacity=1G"))
+    except ClusterError as error:
+        said = " ".join([str(error), *error.details])
+        check("tune2fs -O ^fast_commit" in said, f"mkfs was refused in other words: {said}")
+    else:
+        raise ClusterError("mkfs made a store on an ext4 with fast_commit")
+    finally:
+        shutil.rmtree(directory)
 
 
 def wait_for_alert(bed: Bed, there: bool) -> None:
