@@ -4,9 +4,9 @@
     sudo ./run exec python3 /tablestore/bench/fsck_rate.py /state/osd:4194304 --out /state/rate.json
 
 Of each store, which no OSD has open and which has objects of so many bytes:
-`ceph-tablestore-tool fsck --deep`, and fio, which reads what the store's containers hold with direct
-I/O, in the order of the files in large reads, and in a random order in reads of the objects' size;
-turn by turn, with cold caches. --tool: of these programs, by a name each.
+`ceph-tablestore-tool fsck --deep`, and fio, which reads what the store's containers hold with
+direct I/O, in the order of the files in large reads, and in a random order in reads of the objects'
+size; turn by turn, with cold caches. --tool: of these programs, by a name each.
 """
 import argparse
 import json
@@ -77,6 +77,10 @@ def by_fio(store: Path, size: int, order: str, bytes_max: int) -> dict[str, Any]
             "bytes_per_second": round(read["io_bytes"] / seconds)}
 
 
+def processor_seconds(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
+
+
 def by_tool(store: Path, tool: str) -> dict[str, Any]:
     cold()
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -89,8 +93,7 @@ def by_tool(store: Path, tool: str) -> dict[str, Any]:
     read = (after.ru_inblock - before.ru_inblock) * 512
     return {"bytes": read, "seconds": round(seconds, 3), "objects": said["objects"],
             "bytes_per_second": round(read / seconds), "check_seconds": said["seconds"],
-            "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-                                 2)}
+            "cpu_seconds": round(processor_seconds(after) - processor_seconds(before), 2)}
 
 
 def measure(store: Path, object_bytes: int, tools: dict[str, str],

@@ -54,8 +54,8 @@ namespace tablestore {
 /// elsewhere in the order). Where something is wrong, a second look at all objects finds which
 /// these are.
 ///
-/// On a store that nobody else uses. Single-threaded, but for the data, which `read_threads` threads
-/// read.
+/// On a store that nobody else uses. Single-threaded, but for the data, which `read_threads`
+/// threads read.
 class Fsck {
  public:
   using Options = CheckOptions;
