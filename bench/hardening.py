@@ -3,8 +3,8 @@
 
     sudo ./run exec python3 /tablestore/bench/hardening.py --out /state/hardening.json
 
-Ceph's build has these flags, so what is packaged is what all other figures are of. Here the store is
-compiled once more without them, and linked to the benchmark in the place of the other; RocksDB
+Ceph's build has these flags, so what is packaged is what all other figures are of. Here the store
+is compiled once more without them, and linked to the benchmark in the place of the other; RocksDB
 and Ceph's own parts stay. Both run turn by turn.
 """
 import argparse
