@@ -10,6 +10,7 @@ are packed, too. The last line is the count.
 """
 import argparse
 import hashlib
+import itertools
 import random
 import re
 import shlex
@@ -111,17 +112,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     steps = chosen(options)
-    passed = failed = 0
+    failed = 0
     with tempfile.TemporaryDirectory(prefix="rebuild.", dir=STATE) as temporary:
         room = Path(temporary)
-        with ThreadPoolExecutor(options.jobs) as pool:
-            outcomes = list(pool.map(lambda step: (step.output, same_object(step, room)), steps))
         programs = PROGRAMS if options.all else PROGRAMS[:1]
-        outcomes += [(program, same_program(program, room)) for program in programs]
-        for name, wrong in outcomes:
-            passed, failed = passed + (not wrong), failed + bool(wrong)
-            print(f"{'FAIL' if wrong else 'ok  '} {name}{f': {wrong}' if wrong else ''}")
-    print(f"{passed} passed, {failed} failed")
+        with ThreadPoolExecutor(options.jobs) as pool:
+            outcomes = pool.map(lambda step: (step.output, same_object(step, room)), steps)
+            linked = ((program, same_program(program, room)) for program in programs)
+            for name, wrong in itertools.chain(outcomes, linked):
+                failed += bool(wrong)
+                print(f"{'FAIL' if wrong else 'ok  '} {name}{f': {wrong}' if wrong else ''}",
+                      flush=True)
+    print(f"{len(steps) + len(programs) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
