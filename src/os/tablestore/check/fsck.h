@@ -47,8 +47,8 @@ namespace tablestore {
 /// another OSD; what it had is freed. Of names that are lost it says so, which is no error, and
 /// leaves omap that belongs to no object to those that had them, until that is settled.
 ///
-/// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, runs of blocks where
-/// references do not agree, and, deep, data that DeepReads has read ahead. Objects that share extents have one hash, so as a rule the
+/// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, runs of blocks
+/// where references do not agree, and, deep, data that DeepReads has read ahead. Objects that share extents have one hash, so as a rule the
 /// references of a shared extent are all counted, compared and forgotten when the objects of one
 /// hash end; what does not agree then is kept until the end (objects in a temp collection are
 /// elsewhere in the order). Where something is wrong, a second look at all objects finds which
