@@ -48,11 +48,11 @@ namespace tablestore {
 /// leaves omap that belongs to no object to those that had them, until that is settled.
 ///
 /// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, runs of blocks
-/// where references do not agree, and, deep, data that DeepReads has read ahead. Objects that share extents have one hash, so as a rule the
-/// references of a shared extent are all counted, compared and forgotten when the objects of one
-/// hash end; what does not agree then is kept until the end (objects in a temp collection are
-/// elsewhere in the order). Where something is wrong, a second look at all objects finds which
-/// these are.
+/// where references do not agree, and, deep, data that DeepReads has read ahead. Objects that share
+/// extents have one hash, so as a rule the references of a shared extent are all counted, compared
+/// and forgotten when the objects of one hash end; what does not agree then is kept until the end
+/// (objects in a temp collection are elsewhere in the order). Where something is wrong, a second
+/// look at all objects finds which these are.
 ///
 /// On a store that nobody else uses. Single-threaded, but for the data, which `read_threads`
 /// threads read.
