@@ -27,8 +27,8 @@ SANITIZERS = {
 # What has threads, and memory that is shared; and errors in the middle of something, which take
 # the thread sanitizer too long.
 WITH_THREADS = ("test_alerts", "test_collections", "test_commit_here", "test_concurrency",
-                "test_counters", "test_data_cache", "test_failed_transaction", "test_omap",
-                "test_read_helpers", "test_read_your_writes")
+                "test_counters", "test_data_cache", "test_deep_reads", "test_failed_transaction",
+                "test_omap", "test_read_helpers", "test_read_your_writes")
 TEST_FILES = {"thread": WITH_THREADS,
               "address": (*WITH_THREADS, "test_damage", "test_damaged_changes",
                           "test_damaged_objects", "test_damaged_store_rows", "test_fsck",

@@ -7,6 +7,7 @@ suite_cephadm() {
   need setup_machine
   make_packages "$PACKAGES"
   make_test_image
+  make_build_context
   say "[cephadm] (log: $log)"
   in_a_machine cephadm-test cephadm_steps 2>&1 | tee "$log" || true
   count_steps cephadm "$log"
@@ -21,6 +22,46 @@ make_test_image() {
   [ ! -e "$TEST_IMAGE" ] || [ "$(stamp test-image)" != "$key" ] || return 0
   make_image "$PACKAGES" "$TEST_IMAGE"
   printf '%s\n' "$key" >"$STAMPS/test-image"
+}
+
+# What `podman build` is given where there is no network: packaging/ with our packages, Debian's in an
+# archive beside them, and a Debian that takes packages from there.
+BUILD_CONTEXT=$STATE/build-context
+BUILD_ARCHIVE=/packaging/archive   # where the Containerfile sees it
+make_build_context() {
+  local key log=$LOGS/containerfile.log packages
+  key=$(hash_of "$(hash_files "$PACKAGES" "$CHECKOUT/packaging/image-packages" \
+    "$CHECKOUT/packaging/Containerfile" "$CHECKOUT/env/verbs/cephadm.sh")")
+  [ ! -d "$BUILD_CONTEXT" ] || [ "$(stamp build-context)" != "$key" ] || return 0
+  rm -rf "$BUILD_CONTEXT" "$STAMPS/build-context"
+  mkdir -p "$BUILD_CONTEXT"/{debs,archive}
+  cp "$CHECKOUT/packaging"/{Containerfile,image-packages} "$BUILD_CONTEXT"
+  cp "$PACKAGES"/*.deb "$BUILD_CONTEXT/debs"
+  packages=$(paste -sd' ' "$CHECKOUT/packaging/image-packages")
+  say "[cephadm] what the Containerfile needs, about 1 minute (log: $log)"
+  mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+    --aptopt='Acquire::Retries "4"' \
+    --customize-hook="copy-in $BUILD_CONTEXT/debs /tmp" \
+    --customize-hook="chroot \"\$1\" sh -c \
+      'apt-get -y --no-install-recommends --download-only install $packages /tmp/debs/*.deb'" \
+    --customize-hook="cp \"\$1\"/var/cache/apt/archives/*.deb $BUILD_CONTEXT/archive" \
+    --customize-hook="rm -r \"\$1/tmp/debs\" \"\$1\"/etc/apt/sources.list*" \
+    --customize-hook="echo 'deb [trusted=yes] file:$BUILD_ARCHIVE ./' >\"\$1/etc/apt/sources.list\"" \
+    "$SUITE" "$BUILD_CONTEXT/base.tar" </dev/null >"$log" 2>&1 &&
+    in_env sh -c 'cd "$1" && apt-ftparchive packages . >Packages' sh \
+      /state/build-context/archive >>"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; die "there is nothing to build an image of (full log: $log)"; }
+  printf '%s\n' "$key" >"$STAMPS/build-context"
+}
+
+# The base is imported beside it; the labels are those of the image that has been loaded.
+build_by_containerfile() {
+  cp -r "$BUILD_CONTEXT" "$MACHINES/$DEPLOY/srv/context"
+  on_host podman import -q /srv/context/base.tar localhost/base && quietly rm /srv/context/base.tar &&
+    on_host "podman build --build-arg BASE=localhost/base --build-arg RELEASE=$(release_of_checkout) \
+      -t localhost/built -f /srv/context/Containerfile /srv/context >/srv/build.log 2>&1 ||
+      { tail -n 60 /srv/build.log; false; }" &&
+    quietly "bash $DEPLOY_ROOM/same_image.sh localhost/built localhost/one"
 }
 
 load_images() {
@@ -43,6 +84,9 @@ cephadm_steps() {
   step_is rm_daemon_leaves_the_data remove_by_cephadm
   step_is rm_daemon_that_shall_delete_leaves_it_too remove_by_cephadm --force-delete-data
   step_is every_object_is_as_written_after_all compare_filled
+  step_is podman_builds_an_image_by_the_containerfile build_by_containerfile
+  step_is the_image_that_podman_built_takes_over deploy_by_cephadm built
+  step_is every_object_is_as_written_in_that_image compare_filled
   step_is a_keyring_that_is_there_is_the_trap_that_we_say trap_of_cephadm
   step_is the_patch_for_cephadm_mends_it mended_cephadm
   step_is rm_daemon_of_a_mount_point_is_the_trap_that_we_say trap_of_mount_point

@@ -111,7 +111,8 @@ make_repository() { # PACKAGES REPOSITORY KEY
 
 # The packages on fresh hosts. --quick is a part of `./run test`; --older DIR has packages of an
 # older commit, which are upgraded with data; without, the same programs get a lower version.
-# --image makes an image and tests that alone: it takes minutes, and Debian's servers.
+# --image makes an image and tests that alone: it takes minutes, and Debian's servers. --rebuild
+# compiles all that is ours a second time and does nothing else; without, a part of it is.
 suite_package() {
   local arguments=() quick='' older='' image=''
   local new=$STATE/package-test/new again=$STATE/package-test/again
@@ -119,11 +120,15 @@ suite_package() {
     case $1 in
       --quick) quick=1; arguments+=(--quick) ;;
       --image) image=$STATE/package-test/image.tar ;;
+      --rebuild)
+        suite_of_clusters package-rebuild packaging/tests/rebuild.py --all --jobs "$JOBS" \
+          --seed "$(checkout_state)"
+        return ;;
       --only) arguments+=(--only "${2-}"); shift ;;
       --older)
         older=$(cd "${2-}" && pwd) || die "--older needs a directory with packages"
         EXTRA_BINDS+=("$older=/older"); arguments+=(--older /older); shift ;;
-      *) usage_error "test package takes --quick, --image, --older DIR and --only NAME" ;;
+      *) usage_error "test package takes --quick, --image, --rebuild, --older DIR and --only NAME" ;;
     esac
     shift
   done
@@ -140,6 +145,8 @@ suite_package() {
     make_packages "$again"
     make_test_repository "$new"
     arguments+=(--again /state/package-test/again --repository /state/package-test/repository)
+    suite_of_clusters package-rebuild packaging/tests/rebuild.py --jobs "$JOBS" \
+      --seed "$(checkout_state)"
   fi
   suite_of_clusters package packaging/tests/package_test.py \
     --debs /state/package-test/new "${arguments[@]}"

@@ -18,8 +18,9 @@ from cephcluster.ephemeral import EphemeralCluster  # noqa: E402
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.file_system import KINDS  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
-from osdtests import (boot, crash, damage, decay, dup, full, full_file_system,  # noqa: E402,F401
-                      growth_errors, objects, store_tool, tools)  # they register their tests
+from osdtests import (boot, crash, damage, decay, dup, fast_commit,  # noqa: E402,F401
+                      full, full_file_system, growth_errors, objects, store_tool,
+                      tools)  # they register their tests
 from osdtests.bed import TESTS, Bed, Kind, Test  # noqa: E402
 
 HINT = "run it alone with './run test osd --only NAME'; --keep leaves its cluster running"

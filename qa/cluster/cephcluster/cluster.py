@@ -78,7 +78,7 @@ class Cluster:
         booted_before = self.boots()
         for osd in self.osds:
             if self.layout.image(osd.name).exists():
-                self._file_system(osd).mount()
+                self.file_system(osd).mount()
             if not (self.layout.data(osd.name) / "ready").exists():
                 self.progress(f"making {osd.name} ({self.settings.store})")
                 self._make_osd(osd)
@@ -118,15 +118,15 @@ class Cluster:
         else:
             self.client.mon("osd new", uuid=identity, id=int(osd.ident))
         data = self.layout.data(osd.name)
-        self._file_system(osd).remove()
+        self.file_system(osd).remove()
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir()
         if self.settings.file_system:
-            self._file_system(osd).make(self.settings.file_system, self.settings.file_system_bytes)
+            self.file_system(osd).make(self.settings.file_system, self.settings.file_system_bytes)
         osd.run_once("--mkfs", "--osd-uuid", identity)
         self._check_store(osd)
 
-    def _file_system(self, osd: Daemon) -> FileSystem:
+    def file_system(self, osd: Daemon) -> FileSystem:
         return FileSystem(self.layout.image(osd.name), self.layout.data(osd.name))
 
     def _check_store(self, osd: Daemon) -> None:
@@ -153,7 +153,7 @@ class Cluster:
     def remove(self) -> None:
         self.stop()
         for osd in self.osds:
-            self._file_system(osd).remove()
+            self.file_system(osd).remove()
         shutil.rmtree(self.layout.root, ignore_errors=True)
 
     # -- conditions -------------------------------------------------------

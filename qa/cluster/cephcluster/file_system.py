@@ -36,9 +36,18 @@ class FileSystem:
         if not os.path.ismount(self.directory):
             run("mount", "-o", "loop", str(self.image), str(self.directory))
 
-    def remove(self) -> None:
+    def unmount(self) -> None:
         if os.path.ismount(self.directory):
             run("umount", str(self.directory))
+
+    def change_features(self, words: str) -> None:
+        """Of an ext4, as `tune2fs -O` has them. Nothing has a file of it open."""
+        self.unmount()
+        run("tune2fs", "-O", words, str(self.image))
+        self.mount()
+
+    def remove(self) -> None:
+        self.unmount()
         self.image.unlink(missing_ok=True)
 
 

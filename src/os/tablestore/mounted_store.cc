@@ -40,6 +40,11 @@ unsigned read_threads(Threads& threads)
   return threads.run_by_themselves() ? ObjectData::read_threads_default : 0;
 }
 
+unsigned fsck_threads(Threads& threads)
+{
+  return threads.run_by_themselves() ? DeepReads::threads_default : 0;
+}
+
 unsigned rereads_before_loss(Threads& threads)
 {
   return threads.run_by_themselves() ? TxnQueue::rereads_before_loss_default : 0;
@@ -334,7 +339,8 @@ int MountedStore::check(const CheckOptions& options, CheckResult* result)
   result->errors = lost;
   constexpr int runs_max = 3;
   for (int run = 1;; ++run) {
-    Fsck fsck(cct, engine, data, lost_names, collections.all(), collection_rows, options);
+    Fsck fsck(cct, engine, data, lost_names, collections.all(), collection_rows,
+              fsck_threads(home.surroundings->threads()), options);
     const int r = fsck.run();
     const CheckResult of_run = fsck.result();
     result->objects = of_run.objects;

@@ -23,9 +23,11 @@ constexpr size_t fix_bytes_max = 1 << 20;
 
 Fsck::Fsck(CephContext* cct, Engine& engine, ObjectData& data,
            const LostNames& lost_names, const std::vector<CollectionRef>& collections,
-           CollectionRows collection_rows, Options options)
+           CollectionRows collection_rows, unsigned read_threads, Options options)
   : cct(cct), engine(engine), data(data), lost_names(lost_names), options(std::move(options)),
-    collection_rows(std::move(collection_rows)), fixes(std::make_shared<Txn>())
+    collection_rows(std::move(collection_rows)), fixes(std::make_shared<Txn>()),
+    deep_reads(read_threads, [this](const auto& piece) { return is_good(piece); },
+               [this](const auto& piece) { return check_piece(piece); })
 {
   for (const auto& c : collections) {
     collection_bits[c->cid] = c->node.bits;

@@ -14,6 +14,7 @@
 #include "include/common_fwd.h"
 #include "os/tablestore/check/check_options.h"
 #include "os/tablestore/check/counted_memory.h"
+#include "os/tablestore/check/deep_reads.h"
 #include "os/tablestore/check/object_numbers.h"
 #include "os/tablestore/check/reference_counts.h"
 #include "os/tablestore/collection/collections.h"
@@ -46,21 +47,22 @@ namespace tablestore {
 /// another OSD; what it had is freed. Of names that are lost it says so, which is no error, and
 /// leaves omap that belongs to no object to those that had them, until that is settled.
 ///
-/// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, and runs of blocks
-/// where references do not agree. Objects that share extents have one hash, so as a rule the
-/// references of a shared extent are all counted, compared and forgotten when the objects of one
-/// hash end; what does not agree then is kept until the end (objects in a temp collection are
-/// elsewhere in the order). Where something is wrong, a second look at all objects finds which
-/// these are.
+/// What it keeps in memory: 16 bytes of each object, bitmaps of all containers, runs of blocks
+/// where references do not agree, and, deep, data that DeepReads has read ahead. Objects that share
+/// extents have one hash, so as a rule the references of a shared extent are all counted, compared
+/// and forgotten when the objects of one hash end; what does not agree then is kept until the end
+/// (objects in a temp collection are elsewhere in the order). Where something is wrong, a second
+/// look at all objects finds which these are.
 ///
-/// On a store that nobody else uses; single-threaded.
+/// On a store that nobody else uses. Single-threaded, but for the data, which `read_threads`
+/// threads read.
 class Fsck {
  public:
   using Options = CheckOptions;
   /// `collection_rows`: what was found beside the collections. Objects may be of lost ones.
   Fsck(CephContext* cct, Engine& engine, ObjectData& data, const LostNames& lost_names,
        const std::vector<CollectionRef>& collections, CollectionRows collection_rows,
-       Options options);
+       unsigned read_threads, Options options);
 
   /// The number of errors found and not repaired, or -EIO where the table cannot be read, or
   /// -EOPNOTSUPP where rows are of a newer version, of which nothing can be said.
@@ -88,6 +90,8 @@ class Fsck {
   /// Of an object whose row is damaged.
   void check_damaged(Onode& o, const std::string& what);
   Status check_object(const OnodeRef& o);
+  bool is_good(const DeepReads::Piece& piece);   ///< called by threads
+  Status check_piece(const DeepReads::Piece& piece);
   /// Before all ownership is written anew without the blocks of shards that could not be loaded:
   /// EIO where the disk may give one of these again. Its blocks would be another object's, too.
   Status check_lost_shards(const Onode& o);
@@ -190,6 +194,7 @@ class Fsck {
   uint64_t repaired = 0;
   bool more_to_do = false;
   bool extents_lost = false;   ///< a map could not be read: who owns its blocks is not known
+  DeepReads deep_reads;        ///< last: its threads end before all else does
 };
 
 }  // namespace tablestore

@@ -21,9 +21,6 @@ namespace tablestore {
 
 namespace {
 
-// Deep fsck reads an object in pieces of this size.
-constexpr uint64_t read_bytes = 4 << 20;
-
 std::string name_of(const Extent& e)
 {
   return "container " + std::to_string(e.container) + " blocks " + std::to_string(e.block) + "~" +
@@ -106,6 +103,8 @@ Status Fsck::check_objects()
     }
   }
   settle_references();
+  if (Status s = deep_reads.finish(); !s.ok())
+    return s;
   numbers.sort();
   numbers.for_each([this](auto entry, auto end) {
     if (end - entry == 1)
@@ -218,14 +217,22 @@ Status Fsck::check_object(const OnodeRef& o)
     return {};
   }
   count_extents(*o, &stats);
-  for (uint64_t offset = 0; options.deep && offset < o->size; offset += read_bytes) {
-    ceph::buffer::list bl;
-    if (data.read(o, offset, read_bytes, bl, CEPH_OSD_OP_FLAG_FADVISE_NOCACHE) < 0)
-      error(stringify(o->oid) + " has damaged data after offset " + std::to_string(offset));
-    if (Status s = advance(std::min(read_bytes, o->size - offset)); !s.ok())
-      return s;
-  }
-  return {};
+  return options.deep ? deep_reads.add(o) : Status();
+}
+
+bool Fsck::is_good(const DeepReads::Piece& piece)
+{
+  ceph::buffer::list unused;
+  return data.read(piece.o, piece.offset, piece.length, unused,
+                   CEPH_OSD_OP_FLAG_FADVISE_NOCACHE) >= 0;
+}
+
+Status Fsck::check_piece(const DeepReads::Piece& piece)
+{
+  if (!piece.good)
+    error(stringify(piece.o->oid) + " has damaged data after offset " +
+          std::to_string(piece.offset));
+  return advance(piece.length);
 }
 
 Status Fsck::check_lost_shards(const Onode& o)

@@ -66,7 +66,7 @@ class StoreFsckReferences : public StoreRowsFixture {
   {
     MountedStore& parts = static_cast<TableStore&>(*store).parts();
     Fsck fsck(g_ceph_context, parts.engine, parts.data, parts.lost_names,
-              parts.collections.all(), CollectionRows{}, {});
+              parts.collections.all(), CollectionRows{}, 0, {});
     EXPECT_EQ(0, fsck.run());
     return fsck.memory_bytes();
   }

@@ -3,6 +3,8 @@ ask them for it, the lockbox's secret, is in a token of the LUKS header."""
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,19 @@ from .shell import Refusal, attempt, run
 from .undo import Undo
 
 TOKEN = "ceph-tablestore"
+CONTROL = Path("/dev/mapper/control")
+
+
+def check() -> None:
+    """Before anything is written: luksFormat needs no device-mapper, and what it makes could not
+    be opened."""
+    if shutil.which("cryptsetup") is None:
+        raise Refusal("--dmcrypt needs cryptsetup: install cryptsetup-bin; nothing was changed")
+    try:
+        os.close(os.open(CONTROL, os.O_RDWR))
+    except OSError as error:
+        raise Refusal(f"--dmcrypt needs a kernel with device-mapper ({CONTROL}: {error.strerror}):"
+                      " try 'modprobe dm_crypt'; nothing was changed") from None
 
 
 def uuid_of(device: Path) -> str:

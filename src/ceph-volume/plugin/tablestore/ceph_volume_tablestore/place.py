@@ -100,6 +100,8 @@ class Device:
         self.root = Path("/")   # where it is mounted, from begin() on
 
     def check(self, _capacity: int | None) -> None:
+        if self.encrypted:
+            crypt.check()
         number = number_of(self.path)
         sysfs = Path("/sys/dev/block") / number
         points = [point for point in points_of(number) if not is_ours(point)]
