@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds least_rest = 10s;
 constexpr int rest_times = 20;
+// Ranges that lie in the same files cost all of these each.
+constexpr std::chrono::nanoseconds work_at_once = 1s;
 
 }  // namespace
 
@@ -42,9 +44,11 @@ void PassedCompaction::stop() {
 }
 
 void PassedCompaction::compact_told() {
+  const auto end = std::chrono::steady_clock::now() + work_at_once;
   for (const PassedRange& range : table_.passed().take()) {
     if (stopping_ || space_is_scarce_()) return;
-    // What fails is left: the next reader tells of it.
+    if (threads_.run_by_themselves() && std::chrono::steady_clock::now() > end) return;
+    // What fails is left, as is what is not begun: the next reader tells of it.
     if (table_.compact(range, &stopping_).ok()) ++counters_.passed_ranges;
   }
 }
@@ -60,6 +64,10 @@ void PassedCompaction::run() {
     compact_told();
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
     lock.lock();
+    // Whoever told meanwhile may have passed what is gone now. In this order: a reader says that it
+    // has told where nothing was to take.
+    told_ = false;
+    table_.passed().take();
     changed_.wait_for(lock, std::max(least_rest, rest_times * took),
                       [this] { return stopping_.load(); });
   }

@@ -29,8 +29,8 @@ class PassedCompaction {
   void start();
   void stop();
 
-  // What was told until now. Where nothing runs by itself it is for the caller to do this, with
-  // which the table's own work can be made to run.
+  // What was told until now, as far as it can be begun within a second. Where nothing runs by
+  // itself it is for the caller to do this, with which the table's own work can be made to run.
   void compact_told();
 
  private:
