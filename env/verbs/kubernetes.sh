@@ -1,6 +1,6 @@
 # ./run test kubernetes: packaging/kubernetes against Kubernetes' schemas, and its pods under podman
-# in a machine, with the users, capabilities and probes that they have in a cluster. Uses the words
-# of deploy.sh and cephadm.sh.
+# in a machine, with the users, capabilities and probes that they have in a cluster. --quick: the
+# schemas alone. Uses the words of deploy.sh and cephadm.sh.
 
 KUBERNETES_PACKAGES="kustomize python3-jsonschema python3-packaging python3-referencing
   python3-typing-extensions"
@@ -9,16 +9,24 @@ PODS=/tablestore/qa/kubernetes
 
 suite_kubernetes() {
   local log=$LOGS/test-kubernetes.log
-  [ $# = 0 ] || usage_error "test kubernetes takes no arguments: $*"
+  case $* in '' | --quick) ;; *) usage_error "test kubernetes takes --quick alone: $*" ;; esac
   need setup_kubernetes
   in_env kustomize build /tablestore/packaging/kubernetes >"$STATE/manifests.yaml"
   suite_of_clusters kubernetes-schemas qa/kubernetes/manifests.py /state/manifests.yaml
+  [ "${1-}" != --quick ] || { rm -f "$STATE/manifests.yaml"; return 0; }
   make_packages "$PACKAGES"
   make_test_image
   say "[kubernetes] (log: $log)"
   in_a_machine kubernetes-test kubernetes_steps 2>&1 | tee "$log" || true
   count_steps kubernetes "$log"
   rm -f "$STATE/manifests.yaml"
+}
+
+# ./run test containers: all that runs an OSD in one.
+suite_containers() {
+  case $* in '' | --quick) ;; *) usage_error "test containers takes --quick alone: $*" ;; esac
+  [ "${1-}" = --quick ] || suite_cephadm
+  suite_kubernetes "$@"
 }
 
 setup_kubernetes() {

@@ -7,7 +7,7 @@ run_tests() {
   local suite=all
   case ${1-} in
     unit | store | osd | qa | sim | fresh | kernel | fuzz | mutants | bench | metrics | \
-      package | deploy | ceph-volume | cephadm | kubernetes | all)
+      package | deploy | ceph-volume | containers | cephadm | kubernetes | all)
       suite=$1; shift ;;
   esac
   case $suite in
@@ -25,6 +25,7 @@ run_tests() {
     package) suite_package "$@" ;;
     ceph-volume) suite_ceph_volume "$@" ;;
     deploy) suite_deploy "$@" ;;
+    containers) suite_containers "$@" ;;
     cephadm) suite_cephadm "$@" ;;
     kubernetes) suite_kubernetes "$@" ;;
     all)
@@ -37,6 +38,7 @@ run_tests() {
       in_background sanitizers-store suite_store_sanitizers
       suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench; suite_metrics
       suite_package --quick; suite_ceph_volume; suite_deploy --quick
+      suite_containers --quick
       collect_background ;;
   esac
   say ""

@@ -197,10 +197,12 @@ struct Engine::Impl {
     watch.reset();
     background.reset();
     if (relief) relief->stop();
-    if (passed_compaction) passed_compaction->stop();
+    if (passed_compaction) passed_compaction->cancel();
     if (lane) lane->stop();  // it calls the others, and a checkpoint may wait for it
     voucher.reset();
     checkpointer.reset();
+    if (passed_compaction && threads->run_by_themselves()) table->end_background();
+    passed_compaction.reset();
   }
 
   Disk& disk;
@@ -510,8 +512,8 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
     impl->containers->refill_last_resort();  // before the table is given it
     impl->background->start();
     impl->relief->start();
+    impl->passed_compaction->start();
   }
-  impl->passed_compaction->start();
   impl->watch->start();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -520,7 +522,7 @@ Status Engine::close() {
   if (impl_->options.read_only) return {};
   impl_->background.reset();
   impl_->relief->stop();
-  impl_->passed_compaction->stop();
+  impl_->passed_compaction->cancel();
   const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
   if (!impl_->lane->drain(patience))
     return Status(ETIMEDOUT, impl_->disk.name() +
@@ -659,8 +661,6 @@ Status Engine::checkpoint() { return impl_->checkpointer->run_now(); }
 Status Engine::compact(const std::atomic<bool>* canceled) {
   return impl_->table->compact(canceled);
 }
-
-void Engine::compact_passed() { impl_->passed_compaction->compact_told(); }
 
 Status Engine::drop_caches() {
   impl_->table->drop_caches();

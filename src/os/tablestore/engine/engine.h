@@ -355,9 +355,6 @@ class Engine {
   // Compacts the whole table. EIO where a file of it is known to be damaged.
   // `canceled`: ends it soon where it turns true, with ECANCELED; what was compacted stays so.
   Status compact(const std::atomic<bool>* canceled = nullptr);
-  // Of the table, what readers have told of: see EngineOptions::compact_on_passing. It comes by
-  // itself where work runs by itself.
-  void compact_passed();
   Status drop_caches();
   void resize_table_cache(uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "rocksdb/perf_context.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
@@ -102,6 +103,17 @@ TEST_F(CompactOnDeletionTest, ErasedRowsOfATableThatHasNothingElseAreDroppedSoon
   ASSERT_TRUE(engine->checkpoint().ok());
   ASSERT_TRUE(engine->compact().ok());
   expect_that_none_is_passed_soon(Family::omap);
+}
+
+// A recovery reads the rows of allocation maps before the work begins.
+TEST_F(CompactOnDeletionTest, ARecoveryIsAReader) {
+  auto erase = std::make_shared<Txn>();
+  for (uint32_t chunk = 0; chunk < 600; ++chunk)
+    erase->erase(Family::super, engine_rows::allocation(1000, chunk));
+  commit(erase);
+  ASSERT_TRUE(engine->close().ok());
+  reopen();
+  EXPECT_TRUE(is_soon([&] { return engine->counters().passed_ranges > 0; }));
 }
 
 // Readers that are there while it is done, and one that comes later.

@@ -351,7 +351,7 @@ TEST_F(RottenTableTest, MassesOfErasedRowsAboveARottenFileWait) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   std::ifstream log(directory + "/table/LOG");
   const std::string lines{std::istreambuf_iterator<char>(log), {}};
-  ASSERT_NE(lines.find("lush"), std::string::npos);
+  ASSERT_NE(lines.find("Level-0 flush table"), std::string::npos);
   EXPECT_EQ(lines.find("Compaction error"), std::string::npos);
 }
 

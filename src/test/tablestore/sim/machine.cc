@@ -136,7 +136,7 @@ void Machine::flush_table_meanwhile() {
 
 Status Machine::compact() {
   const CompactionsRun running(*this);
-  engine_->compact_passed();
+  if (threads_->has("compact_passed")) threads_->step("compact_passed");
   return engine_->compact();
 }
 

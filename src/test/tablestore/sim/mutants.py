@@ -268,7 +268,7 @@ MUTANTS = (
            ("table/table.cc", "bound_memtables_.exchange(false)", "false"),
            tests="SpaceTest.AStoreOpensAlsoWithoutABallast"),
     mutant("readers_tell_nobody", "erased rows that readers pass stay",
-           ("table/table_iterator.h", "|| parts_.tell_from == 0", "|| true"),
+           ("table/table_iterator.h", "parts_.tell_from == 0 ||", "true ||"),
            tests="CompactOnDeletionTest.*"),
     mutant("drop_allocation", "recovery forgets what the second record of a group wrote",
            ("recovery.cc",

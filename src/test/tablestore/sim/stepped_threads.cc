@@ -266,7 +266,7 @@ class SteppedThreads::Stepped : public Worker {
 
 SteppedThreads::Helps SteppedThreads::helps(std::string_view name) {
   if (name == "prepare" || name == "shrink" || name == "relieve" || name == "vouch" ||
-      name == "compact")
+      name == "compact" || name == "compact_passed")
     return Helps::never;
   return name == "checkpoint" ? Helps::last : Helps::first;
 }

@@ -7,6 +7,7 @@
 // but does not compact.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -20,6 +21,15 @@ namespace tablestore {
 struct PassedRange {
   Family family;
   std::string first, last;  // an empty last: to the end
+
+  bool is_within(const PassedRange& other) const {
+    return family == other.family && first >= other.first &&
+           (other.last.empty() || (!last.empty() && last <= other.last));
+  }
+  bool is_within_one_of(const std::vector<PassedRange>& others) const {
+    return std::ranges::any_of(others,
+                               [this](const PassedRange& other) { return is_within(other); });
+  }
 };
 
 // Thread-safe.
@@ -32,12 +42,11 @@ class PassedErasures {
     bool is_first = false;
     {
       std::lock_guard lock(mutex_);
+      if (range.is_within_one_of(ranges_)) return;
       is_first = ranges_.empty();
-      // A reader that goes on tells of what follows. Who is not heard comes again.
-      if (!is_first && ranges_.back().family == range.family && !range.first.empty() &&
-          ranges_.back().last == range.first)
-        ranges_.back().last = std::move(range.last);
-      else if (ranges_.size() < ranges_max)
+      // A reader that goes on tells of more and more.
+      std::erase_if(ranges_, [&range](const PassedRange& each) { return each.is_within(range); });
+      if (ranges_.size() < ranges_max)  // who is not heard comes again
         ranges_.push_back(std::move(range));
     }
     if (is_first && told_) told_();

@@ -192,6 +192,8 @@ Table::~Table() {
   db_->Close().PermitUncheckedError();
 }
 
+void Table::end_background() { rocksdb::CancelAllBackgroundWork(db_.get(), false); }
+
 Status Table::format(Disk& disk, const TableOptions& options, Threads& threads) {
   if (auto s = disk.make_dir("table"); !s.ok()) return s;
   Table table(disk, options, threads);

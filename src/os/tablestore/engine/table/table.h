@@ -101,6 +101,9 @@ class Table {
   // out come to light: whoever calls this has erased them. What a crash leaves is each file whole,
   // or what was made of it: the MANIFEST names one or the other.
   Status rewrite(const std::vector<DamagedTableFile>& files);
+  // What runs in the background ends, and nothing is begun there any more. Then only the destructor
+  // may follow.
+  void end_background();
   // From the next flush() on, which shows that there is space, memtables take no more than
   // memtable_bytes. Once.
   void bound_memtables() { bound_memtables_ = true; }

@@ -48,14 +48,14 @@ class TableIterator : public RowIterator {
     iterator_.reset(parts_.db.NewIterator(options_, handle));
   }
   void seek(std::string_view key) override {
-    passed_count_ = 0;
+    passed_count_ = told_count_ = 0;
     counted(key, [&] {
       iterator_->Seek(slice(key));
       if (failed()) try_again([&] { iterator_->Seek(slice(key)); });
     });
   }
   void seek_to_first() override {
-    passed_count_ = 0;
+    passed_count_ = told_count_ = 0;
     counted(lower_, [&] {
       iterator_->SeekToFirst();
       if (failed()) try_again([&] { iterator_->SeekToFirst(); });
@@ -92,11 +92,10 @@ class TableIterator : public RowIterator {
       found_count_ = 1;
     }
     passed_count_ += count;
-    if (passed_count_ < found_count_) passed_count_ = 0;
-    if (count == 0 || passed_count_ < parts_.tell_from || parts_.tell_from == 0) return;
-    if (failed()) return;
+    if (passed_count_ < found_count_) passed_count_ = told_count_ = 0;
+    if (parts_.tell_from == 0 || passed_count_ < told_count_ + parts_.tell_from || failed()) return;
     parts_.passed.tell({family_, passed_from_, valid() ? std::string(key()) : upper_});
-    passed_count_ = 0;
+    told_count_ = passed_count_;
   }
   // As get() does. A file that cannot be opened is stepped over once it is known to be damaged.
   void try_again(const std::function<void()>& position) {
@@ -134,6 +133,7 @@ class TableIterator : public RowIterator {
   std::string last_;                        // the key that was left last
   std::string passed_from_;                 // where the first of passed_count_ begins
   uint64_t passed_count_ = 0;
+  uint64_t told_count_ = 0;                 // of these
   uint64_t found_count_ = 0;                // since then
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
