@@ -2,13 +2,17 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // Containers of which little is in use are emptied, and all objects are as they were.
 #include <atomic>
+#include <functional>
 #include <random>
 #include <thread>
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
+#include "os/tablestore/engine/engine.h"
+#include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/home/osd_surroundings.h"
 #include "os/tablestore/mounted_store.h"
+#include "os/tablestore/rows/keys.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
 
 using namespace tablestore_test;
@@ -71,6 +75,19 @@ class StoreCompaction : public DamageFixture {
     EXPECT_EQ(p.left_bytes == 0,
               p.containers_chosen == p.containers_emptied + p.containers_opened) << p.result;
     return p;
+  }
+  /// Of a store that is not mounted: its rows behind its back.
+  void with_engine(const std::function<void(tablestore::Engine&, tablestore::Txn&)>& f)
+  {
+    auto disk = tablestore::open_file_disk(dir, {});
+    ASSERT_TRUE(disk.ok()) << disk.status().what();
+    auto engine = tablestore::Engine::open(**disk, {});
+    ASSERT_TRUE(engine.ok()) << engine.status().what();
+    auto txn = std::make_shared<tablestore::Txn>();
+    f(**engine, *txn);
+    (*engine)->submit(txn);
+    const tablestore::Status closed = (*engine)->close();
+    ASSERT_TRUE(closed.ok()) << closed.what();
   }
   /// What an operator sees of space, but for what is available.
   std::vector<int64_t> statistics()
@@ -154,6 +171,31 @@ TEST_F(StoreCompaction, WhatClonesShareMovesForAllOfThem)
   for (const ghobject_t& oid : list(ch))
     remove(ch, oid);
   EXPECT_EQ(0, statistics().back());
+}
+
+// A clone whose row does not come when it is looked for, and is there afterwards.
+TEST_F(StoreCompaction, WhatAnOwnerSharesThatIsNotFoundStaysWhereItIs)
+{
+  fragment();
+  Transaction t;
+  t.clone(ch->cid, numbered(0), snapshot_of_object(0, 1));
+  commit(ch, std::move(t));
+  const std::string key = tablestore::onode_key(snapshot_of_object(0, 1));
+  std::string row;
+  damage_offline([&] {
+    with_engine([&](tablestore::Engine& engine, tablestore::Txn& txn) {
+      EXPECT_TRUE(*engine.get(tablestore::Family::object, key, &row));
+      txn.erase(tablestore::Family::object, key);
+    });
+  });
+  EXPECT_EQ(object_bytes, compact().unaccounted_bytes);
+  damage_offline([&] {
+    with_engine([&](tablestore::Engine&, tablestore::Txn& txn) {
+      txn.put(tablestore::Family::object, key, row);
+    });
+  });
+  EXPECT_TRUE(same(content(0, object_bytes), read(ch, snapshot_of_object(0, 1))));
+  expect_kept();
 }
 
 TEST_F(StoreCompaction, DamagedExtentsStayWhereTheyAre)
