@@ -24,6 +24,7 @@ from storebench.calm import MOST_STOLEN, calmest, never_calm  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
 from storebench.machine import describe  # noqa: E402
+from storebench.numbers import number  # noqa: E402
 from storebench.runner import Runner, RunError  # noqa: E402
 from storebench.sustained import is_sustained, quarters_table, work_done  # noqa: E402
 from storebench.variants import VARIANTS  # noqa: E402
@@ -90,7 +91,7 @@ def brief(result: dict[str, Any]) -> str:
             parts.append(f"{phase['name']} {phase['operations'] / phase['seconds']:.0f}/s"
                          f" {phase['latency_us']['mean']:.0f} us")
     for name, value in list(result.get("values", {}).items())[:3]:
-        parts.append(f"{name} {value:.3g}")
+        parts.append(f"{name} {number(value)}")
     shares = result.get("stolen_shares", [0])
     if max(shares) > 0.01:
         parts.append("stolen " + " ".join(f"{share:.0%}" for share in shares))

@@ -73,3 +73,12 @@ setup_rootfs() {
   step build-deps "$deps" "Ceph's build dependencies, about 3 minutes" install_build_deps
   step source "$(hash_of "$base" source)" "Ceph's source, about 1 minute" fetch_source
 }
+
+# For the pictures of bench/ and of monitoring/: nothing else here wants it.
+install_matplotlib() {
+  in_env sh -ec "$apt_recover; $APT update; $APT install python3-matplotlib; apt-get clean"
+}
+
+setup_matplotlib() {
+  step matplotlib "$(hash_of "$(stamp build-deps)" matplotlib)" "matplotlib, about a minute" install_matplotlib
+}

@@ -11,6 +11,8 @@ from .numbers import interval_of_median
 from .variants import VARIANTS
 
 Figures = dict[str, float]
+SUSTAINED = "sustained-"    # cells that are measured by quarters begin so
+WHOLE = "whole"             # the phase that stands for all quarters of a run
 
 # Figures of which more is better; of all others less is.
 MORE_IS_BETTER = {"iops", "mb_per_second", "worst_second_share", "worst_second_iops"}
@@ -125,6 +127,18 @@ def of_run(run: dict[str, Any]) -> dict[str, Figures]:
     return phases | {"run": whole}
 
 
+def of_quarters(result: dict[str, Any]) -> Figures:
+    """Of the whole run: what happens once an hour falls into one quarter and not into another."""
+    phases = result["phases"]
+    payload = sum(phase["payload_bytes"] for phase in phases)
+    operations = sum(phase["operations"] for phase in phases)
+    seconds = sum(phase["seconds"] for phase in phases)
+    if not payload or not seconds or result["options"]["store"] in ("memstore", "raw"):
+        return {}
+    written = sum(phase["usage_settled"]["disk_write_bytes"] for phase in phases)
+    return {"iops": operations / seconds, "write_amplification_disk": written / payload}
+
+
 @dataclass(frozen=True)
 class Summary:
     """One figure over the rounds: the median, and 95 % of the bootstrap's medians."""
@@ -155,11 +169,18 @@ def order(variant: str) -> int:
     return names.index(variant) if variant in names else len(names)
 
 
-def summaries(runs: list[dict[str, Any]]) -> dict[Key, dict[str, Summary]]:
-    """Of every figure of every cell, phase and variant, over its calm runs."""
+def of_phases(run: dict[str, Any]) -> dict[str, Figures]:
+    phases = of_run(run["result"])
+    if run["cell"].startswith(SUSTAINED):
+        phases[WHOLE] = of_quarters(run["result"])
+    return phases
+
+
+def summaries(runs: list[dict[str, Any]], all_runs: bool = False) -> dict[Key, dict[str, Summary]]:
+    """Of every figure of every cell, phase and variant, over its calm runs, or over all."""
     gathered: dict[Key, dict[str, list[float]]] = {}
-    for run in undisturbed(runs):
-        for phase, figures in of_run(run["result"]).items():
+    for run in runs if all_runs else undisturbed(runs):
+        for phase, figures in of_phases(run).items():
             into = gathered.setdefault((run["cell"], phase, run["variant"]), {})
             for name, value in figures.items():
                 if math.isfinite(value):

@@ -10,28 +10,45 @@ SURE = 0.95     # of what repeated measurements would give, the part that an int
 
 def number(value: float) -> str:
     """Three digits say all that a measurement knows: 36,000, 1.55, 0.0231."""
-    if not value or not math.isfinite(value):
+    if abs(value) < 1e-9:
+        return "0"
+    if not math.isfinite(value):
         return f"{value:g}"
     rounded = float(f"{value:.2e}")
     digits = 2 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(0, digits)}f}"
 
 
-def chances_of_median(values: Iterable[float]) -> list[tuple[float, float]]:
-    """The bootstrap without its dice: which medians come about, and how likely, where as many
-    values as there are are drawn from them, with repetition. The median of an even number is
-    one of both in the middle."""
-    ordered = sorted(values)
+def chances_of_ranks(values: Iterable[float], ranks: Iterable[int]) -> list[tuple[float, float]]:
+    """The bootstrap without its dice: which values come to have a rank (or the mean of several),
+    and how likely, where as many as there are are drawn from them, with repetition."""
+    ordered, ranks = sorted(values), list(ranks)
     n = len(ordered)
-    middles = [(n + 1) // 2, n // 2 + 1]
 
     def at_most(k: int, rank: int) -> float:
         """That the rank-th of those drawn is not above the k-th value."""
         return sum(math.comb(n, i) * (k / n) ** i * (1 - k / n) ** (n - i)
                    for i in range(rank, n + 1))
 
-    return [(value, statistics.fmean(at_most(k + 1, m) - at_most(k, m) for m in middles))
+    return [(value, statistics.fmean(at_most(k + 1, m) - at_most(k, m) for m in ranks))
             for k, value in enumerate(ordered)]
+
+
+def chances_of_median(values: Iterable[float]) -> list[tuple[float, float]]:
+    """The median of an even number is one of both in the middle."""
+    values = list(values)
+    n = len(values)
+    return chances_of_ranks(values, ((n + 1) // 2, n // 2 + 1))
+
+
+def rank_of(share: float, count: int) -> int:
+    """Of the least of `count` values that at least this share of them does not exceed."""
+    return max(1, math.ceil(share * count - 1e-9))
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[rank_of(share, len(ordered)) - 1]
 
 
 def middle_of(chances: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -56,3 +73,13 @@ def interval_of_ratio(ours: Iterable[float], theirs: Iterable[float]) -> tuple[f
     """Of the medians' ratio."""
     below = chances_of_median(theirs)
     return middle_of([(a / b, p * q) for a, p in chances_of_median(ours) for b, q in below if b])
+
+
+def interval_of_difference(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
+    below = chances_of_median(theirs)
+    return middle_of([(a - b, p * q) for a, p in chances_of_median(ours) for b, q in below])
+
+
+def interval_of_percentile(values: Iterable[float], share: float) -> tuple[float, float]:
+    values = list(values)
+    return middle_of(chances_of_ranks(values, (rank_of(share, len(values)),)))

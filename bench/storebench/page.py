@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing else."""
+"""The report: one HTML page that needs nothing else. Pictures first, tables below."""
 from __future__ import annotations
 
 import json
@@ -6,25 +6,23 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from . import plots, sustained, table as tables
+from . import draw, panels, sustained, table as tables
+from .document import value_text
+from .figures import SUSTAINED
 from .numbers import number
-from .svg import Chart
+from .panels import FLOOR, Panel
+from .pictures import pictures
 from .targets import Table, verdicts
+
+WIDTH, HEIGHT = 12.0, 2.7       # inches: of a row of panels
+TIMED = ("new-4K-qd16", "new-1M-qd16", "overwrite-4K-qd16", "rados-", SUSTAINED)
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c1c1c; background: #fff;
        max-width: 1280px; margin: 2em auto; padding: 0 1.5em; }
 h1 { font-size: 1.6em; } h2 { font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ccc; }
 p { max-width: 62em; } .note { color: #555; font-size: 13px; }
-.charts { display: flex; flex-wrap: wrap; gap: 14px 22px; align-items: flex-end; }
-svg { background: #fff; max-width: 100%; }
-svg text { font: 11px system-ui, sans-serif; fill: #333; }
-svg text.title { font-size: 13px; font-weight: 600; } svg text.axis { fill: #666; }
-svg text.value { font-size: 10px; }
-svg .grid { stroke: #e4e4e4; } svg .floor { stroke: #222; stroke-dasharray: 4 3; }
-.legend span { display: inline-block; margin-right: 1.2em; white-space: nowrap; }
-.legend i { display: inline-block; width: 12px; height: 12px; margin-right: 5px;
-            vertical-align: -1px; }
+svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13px; margin: 1em 0; }
 th, td { padding: 3px 10px; text-align: right; border-bottom: 1px solid #e8e8e8; }
 th:first-child, td:first-child { text-align: left; } tr.group td { font-weight: 600;
@@ -33,15 +31,16 @@ th:first-child, td:first-child { text-align: left; } tr.group td { font-weight: 
 """
 
 
-def charts(found: Iterable[Chart | None]) -> str:
-    there = [str(each) for each in found if each is not None]
-    return f'<div class="charts">{"".join(there)}</div>' if there else ""
-
-
-def legend(colors: dict[str, str]) -> str:
-    return '<p class="legend">' + "".join(
-        f'<span><i style="background:{value}"></i>{escape(name)}</span>'
-        for name, value in colors.items()) + "</p>"
+def chart(wanted: Iterable[Panel], columns: int, inches: tuple[float, float] | None = None) -> str:
+    """As one picture, or nothing where there is nothing to show."""
+    shown = [panel for panel in wanted if not panel.is_empty]
+    if not shown:
+        return ""
+    columns = min(columns, len(shown))
+    rows = -(-len(shown) // columns)
+    width = WIDTH if columns > 1 else WIDTH * 3 / 4
+    text = draw.svg(shown, columns, inches or (width, 0.5 + HEIGHT * rows))
+    return f"<div>{text[text.index('<svg'):]}</div>"
 
 
 def section(title: str, text: str, body: str) -> str:
@@ -65,23 +64,23 @@ def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def goals(table: Table) -> str:
-    rows, last = [], ""
+    rows, last = [], None
     for each in verdicts(table):
         if each.goal != last:
-            rows.append(f'<tr class="group"><td colspan="6">{escape(each.goal)}</td></tr>')
+            rows.append(f'<tr class="group"><td colspan="6">{escape(each.goal.name)}</td></tr>')
             last = each.goal
-        kind, word = ("met", "met") if each.met else ("missed", "missed")
+        kind = "" if each.store not in each.goal.stores else "met" if each.met else "missed"
         where = each.cell if each.phase in each.cell or each.phase == "run" \
             else f"{each.cell}: {each.phase}"
-        theirs = "" if each.theirs is None else f"{number(each.theirs)} ({each.against})"
+        theirs = "" if each.theirs is None else f"{number(each.theirs.median)} ({each.against})"
         rows.append(f"<tr><td>{escape(where)}, {each.store}</td>"
-                    f"<td>{number(each.ours)}</td><td>{escape(theirs)}</td>"
-                    f"<td>{each.ratio:.2f}</td><td>{'&le;' if each.at_most else '&ge;'}"
-                    f" {each.bound:g}</td><td class='{kind}'>{word}</td></tr>")
+                    f"<td>{number(each.ours.median)}</td><td>{escape(theirs)}</td>"
+                    f"<td>{value_text(each)}</td><td>{escape(each.goal.bound_text)}</td>"
+                    f"<td class='{kind}'>{kind}</td></tr>")
     if not rows:
         return ""
-    return ("<table><tr><th>workload</th><th>TableStore</th><th>against</th><th>ratio</th>"
-            "<th>goal</th><th></th></tr>" + "".join(rows) + "</table>")
+    return ("<table><tr><th>workload</th><th>TableStore</th><th>against</th><th>ratio [95 %]</th>"
+            "<th>aim</th><th></th></tr>" + "".join(rows) + "</table>")
 
 
 def all_figures(table: Table) -> str:
@@ -104,49 +103,64 @@ def all_figures(table: Table) -> str:
             f"{''.join(rows)}</table></div>")
 
 
+def over_time(runs: list[dict[str, Any]]) -> Iterator[Panel]:
+    """SwimStore's figure 1; half a second at each point, or ten where a run is long."""
+    for cell in dict.fromkeys(run["cell"] for run in runs):
+        if cell.startswith(TIMED):
+            variants = panels.in_order(run["variant"] for run in runs if run["cell"] == cell)
+            seconds = 10 if cell.startswith(SUSTAINED) else 1 if "rados" in cell else 0.5
+            yield panels.over_time(runs, cell, {name: name for name in variants}, seconds, cell)
+
+
+def sizes(table: Table, stores: list[str]) -> Iterator[Panel]:
+    yield panels.by_size(table, "new", 16, "iops", [*stores, FLOOR], "new objects", "operations/s",
+                         True)
+    yield panels.by_size(table, "overwrite", 16, "iops", stores, "overwrites", "operations/s",
+                         True)
+    yield panels.by_size(table, "new", 16, "write_amplification_disk", stores,
+                         "new objects: all that was written", "bytes / payload byte")
+    yield panels.by_size(table, "new", 16, "cpu_us_per_operation", stores,
+                         "new objects: processor time", "us / operation", True)
+    yield panels.by_size(table, "new", 1, "p50_us", [*stores, FLOOR],
+                         "new objects, one in flight", "us, median", True)
+
+
+def depths(table: Table, stores: list[str]) -> Iterator[Panel]:
+    for kind in ("new", "overwrite"):
+        for size in ("4K", "64K"):
+            for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")):
+                yield panels.by_depth(table, kind, size, figure, [*stores, FLOOR],
+                                      f"{kind} {size}: {name}", "us")
+
+
+def families(table: Table, stores: list[str]) -> Iterator[Panel]:
+    for kind in ("read", "metadata", "omap", "removals", "mix", "clone", "clients"):
+        yield panels.relative(table, kind, stores)
+    yield panels.aging(table, stores)
+
+
 def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Table) -> str:
-    colors = {v: plots.color(v) for v in plots.variants_in(table)}
-    timed = [cell for cell in dict.fromkeys(run["cell"] for run in runs)
-             if cell.startswith(("new-4K-qd16", "new-1M-qd16", "overwrite-4K-qd16", "rados-"))]
+    stores = panels.variants_in(table)
     parts = [
-        section("Goals", "Medians of the rounds; the best of BlueStore's settings, measured in"
-                " the same session, for each workload by itself.", goals(table)),
-        section("Average IOPS, and the change over time", "SwimStore's Figure 1 with today's"
-                " stores: 16 writes in flight. Each line is the store's round of median speed,"
-                " half a second at each point.",
-                charts(plots.over_time(runs, cell) for cell in timed)),
-        section("Write traffic, by what it is for", "SwimStore's Figure 2: bytes written to the"
-                " disk for each byte of payload. Payload is the data only; an OSD's attributes"
+        *(section(each.title, each.caption, chart(each.panels, each.columns, each.inches))
+          for each in pictures(runs, table)),
+        section("Over time", "Each line is the store's round of median speed.",
+                chart(over_time(runs), 2)),
+        section("By size", "16 in flight. Dotted is what the file system does with no store at all:"
+                " all that is in flight as one write, and one flush.",
+                chart(sizes(table, stores), 2)),
+        section("By depth", "Commit latency.", chart(depths(table, stores), 2)),
+        section("Reads, metadata, omap, aging", "Speed relative to TableStore's (1 is TableStore);"
+                " more is faster.", chart(families(table, stores), 1)),
+        section("Write traffic, by what it is for", "Bytes written to the disk for each byte of"
+                " payload, while the load ran. Payload is the data only; an OSD's attributes"
                 " and log rows come on top of it for every store, about 0.8 KiB an operation."
                 " What the disk wrote beyond what the store counts is the file system's (and that"
                 " of others, where the machine was not idle); KStore counts nothing.",
-                legend(plots.PARTS) + charts([*plots.traffic(table, "new", 16),
-                                              *plots.traffic(table, "overwrite", 16)])),
-        section("By size", "SwimStore's Figure 3, 16 in flight. The dashed lines are what the file"
-                " system does with no store at all: all that is in flight as one write, and one"
-                " flush.", charts([
-            plots.by_size(table, "new", 16, "iops", "new objects: IOPS", "operations/s", True),
-            plots.by_size(table, "new", 16, "write_amplification_disk",
-                          "new objects: total write traffic", "bytes / payload byte"),
-            plots.by_size(table, "new", 16, "cpu_us_per_operation",
-                          "new objects: CPU time", "us of CPU / operation", True),
-            plots.by_size(table, "new", 1, "p50_us", "new objects, one in flight: median latency",
-                          "us"),
-            plots.by_size(table, "overwrite", 16, "iops", "overwrites: IOPS", "operations/s")])),
-        section("By depth", "Commit latency, logarithmic. The dashed lines are one write of all"
-                " that is in flight and one flush, in a written file, with no store at all.",
-                charts(
-                    plots.by_depth(table, kind, size, figure, f"{kind} {size}: {name}", "us")
-                    for kind in ("new", "overwrite") for size in ("4K", "64K")
-                    for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")))),
-        section("Reads, metadata, omap", "Speed relative to TableStore's (1 is TableStore); longer"
-                " is faster.", charts([
-                    plots.phases(table, [c for c, _, _ in table if c.startswith(kind)], "iops",
-                                 title, "times TableStore")
-                    for kind, title in (("read", "reads"), ("metadata", "objects without data"),
-                                        ("omap", "omap"), ("removals", "removals"),
-                                        ("mix", "mixed"), ("clone", "clones"))])),
-        section("Aging", "", charts([plots.aging(table)])),
+                chart([panel for kind in ("new", "overwrite")
+                       for panel in panels.traffic(table, kind, 16, stores)], 3)),
+        section("Aims", "Medians of the rounds; the best of BlueStore's settings, measured in"
+                " the same session, for each workload by itself.", goals(table)),
         section("Sustained", "Long runs, by quarters; bytes/byte is what the disk wrote for each"
                 " byte of payload.", preformatted([*sustained.quarters_table(table),
                                                    *sustained.work_done(runs)])),
@@ -159,7 +173,7 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
     return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'>"
             f"<title>TableStore, measured</title><style>{STYLE}</style></head><body>"
             f"<h1>TableStore, measured beside Ceph's other object stores</h1>{notes}"
-            f"{legend(colors)}{''.join(part for part in parts if part)}</body></html>\n")
+            f"{''.join(part for part in parts if part)}</body></html>\n")
 
 
 def load_sessions(texts: Iterable[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from .figures import SUSTAINED
 from .numbers import number
 from .targets import Table, best_bluestore
 from .variants import OURS
 
-PREFIX = "sustained-"
 SEVERAL = 3
 # What has to have happened several times, and the counters that tell. BlueStore counts the files
 # of its table, whether a flush of the memtable or a compaction wrote them; KStore counts nothing.
@@ -26,7 +26,7 @@ BYTES = {
 
 
 def is_sustained(run: dict[str, Any]) -> bool:
-    return run["cell"].startswith(PREFIX)
+    return run["cell"].startswith(SUSTAINED)
 
 
 def quarters(table: Table, cell: str) -> dict[str, list[str]]:
@@ -40,7 +40,7 @@ def quarters(table: Table, cell: str) -> dict[str, list[str]]:
 
 
 def quarters_table(table: Table) -> Iterator[str]:
-    for cell in dict.fromkeys(c for c, _, _ in table if c.startswith(PREFIX)):
+    for cell in dict.fromkeys(c for c, _, _ in table if c.startswith(SUSTAINED)):
         yield (f"{cell:28}{'quarter':>8}{'IOPS':>9}{'p99.9 us':>10}{'worst s':>9}"
                f"{'bytes/byte':>11}{'used GB':>9}")
         for variant, phases in quarters(table, cell).items():
@@ -55,11 +55,14 @@ def quarter_line(table: Table, cell: str, phase: str, variant: str) -> str:
     def of(name: str) -> str:
         return number(figures[name].median) if name in figures else ""
 
-    # BlueStore's file has its full size from the beginning: it is asked what it uses.
-    kind = "used" if variant.startswith("bluestore") else "directory"
-    used = number(run[f"{kind} bytes {phase}"].median / 1e9)
+    used = number(run[f"{space_of(variant)} bytes {phase}"].median / 1e9)
     return (f"{phase.split()[-1]:>8}{of('iops'):>9}{of('p99_9_us'):>10}"
             f"{of('worst_second_iops'):>9}{of('write_amplification_disk'):>11}{used:>9}")
+
+
+def space_of(variant: str) -> str:
+    """BlueStore's file has its full size from the beginning: it is asked what it uses."""
+    return "used" if variant.startswith("bluestore") else "directory"
 
 
 def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> str:
@@ -68,7 +71,8 @@ def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> st
         return f"{variant}: nothing was done in a whole quarter"
     said = f"{variant}: the last quarter is {last.median / first.median:.2f} of the first"
     best = best_bluestore(table, cell, phases[-1], "iops") if variant in OURS else None
-    return said + (f", {last.median / best[1]:.2f}x of {best[0]}" if best and best[1] else "")
+    return said + (f", {last.median / best[1].median:.2f}x of {best[0]}"
+                   if best and best[1].median else "")
 
 
 def work_done(runs: list[dict[str, Any]]) -> Iterator[str]:

@@ -27,11 +27,11 @@ def ratio_to_best(table: Table, cell: str, phase: str, variant: str) -> str:
         return ""
     best = best_bluestore(table, cell, phase, "iops")
     ours = table[cell, phase, variant].get("iops")
-    if not best or not ours or not best[1]:
+    if not best or not ours or not best[1].median:
         return ""
-    theirs = table[cell, phase, best[0]]["iops"]
+    name, theirs = best
     low, high = interval_of_ratio(ours.values, theirs.values)
-    return f"{ours.median / best[1]:.2f}x [{low:.2f} {high:.2f}] of {best[0]}"
+    return f"{ours.median / theirs.median:.2f}x [{low:.2f} {high:.2f}] of {name}"
 
 
 def cells_table(table: Table) -> Iterator[str]:
@@ -65,19 +65,18 @@ def run_values(table: Table) -> Iterator[str]:
 
 
 def verdict_line(each: Verdict) -> str:
-    sign = "<=" if each.at_most else ">="
     against = f" {each.against}" if each.against else ""
     phase = "" if each.phase in each.cell or each.phase == "run" else f" {each.phase}"
-    return (f"  {'met ' if each.met else 'MISS'}  {each.ratio:6.2f} {sign} {each.bound:<5g}"
+    return (f"  {'met ' if each.met else 'MISS'}  {number(each.value):>6} {each.goal.bound_text:<8}"
             f" {each.store} {each.cell}{phase}{against}")
 
 
 def goals_table(table: Table) -> Iterator[str]:
-    last = ""
-    found = verdicts(table)
+    last = None
+    found = [each for each in verdicts(table) if each.store in each.goal.stores]
     for each in found:
         if each.goal != last:
-            yield each.goal
+            yield each.goal.name
             last = each.goal
         yield verdict_line(each)
     if found:

@@ -14,12 +14,6 @@ setup_prometheus() {
     "Prometheus, about 30 seconds" install_prometheus
 }
 
-install_matplotlib() { in_env sh -ec "$apt_recover; $APT update; $APT install python3-matplotlib; apt-get clean"; }
-
-setup_matplotlib() {
-  step matplotlib "$(hash_of "$(stamp build-deps)" matplotlib)" "matplotlib, about a minute" install_matplotlib
-}
-
 suite_metrics() {
   need setup_prometheus
   case " $* " in *" --picture"*) need setup_matplotlib ;; esac

@@ -205,13 +205,16 @@ class Names(Tree):
             "doc/dev/some.rst:1: there is no bench/report"])
 
     def test_results_are_cited_and_raw(self) -> None:
-        for name in ("2026-01-01T0000-full.json", "2026-01-02T0000-full.json", "page.html"):
+        for name in ("2026-01-01T0000-full.json", "2026-01-01T0100-fsck.json",
+                     "2026-01-02T0000-full.json", "page.html"):
             self.file(f"bench/results/{name}")
         self.file("doc/dev/some.rst", "``2026-01-01T0000-full`` and ``2026-01-03T0000-quick``")
+        self.file("bench/NOTES.md", "`2026-01-01T0100-fsck`, `2026-01-04T0000-sustained`")
         self.assertEqual([each.split(": ")[1] for each in self.found(tree.results_are_cited)], [
             "no document cites it",
             "is not a raw result",
-            "a document cites 2026-01-03T0000-quick.json, which is not here"])
+            "a document cites 2026-01-03T0000-quick.json, which is not here",
+            "a document cites 2026-01-04T0000-sustained.json, which is not here"])
 
 
 class FuzzInputs(Tree):

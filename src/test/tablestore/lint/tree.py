@@ -226,7 +226,8 @@ def named_files_exist(root: Path) -> Iterator[Breach]:
 def results_are_cited(root: Path) -> Iterator[Breach]:
     """bench/results has the raw figures that a document names, and nothing that a program makes
     of them."""
-    documents = [*(root / "doc").rglob("*.rst"), root / "README.md", root / "bench/README.md"]
+    documents = [*(root / "doc").rglob("*.rst"), root / "README.md", root / "bench/README.md",
+                 root / "bench/NOTES.md"]
     text = "".join(p.read_text(encoding="utf-8") for p in documents if p.is_file())
     results = root / "bench/results"
     for path in sorted(results.iterdir()) if results.is_dir() else ():
@@ -234,7 +235,7 @@ def results_are_cited(root: Path) -> Iterator[Breach]:
             yield path, 1, "is not a raw result: bench/report makes pages of these at any time"
         elif path.stem not in text:
             yield path, 1, "no document cites it"
-    for name in sorted(set(re.findall(r"\b\d{4}-\d\d-\d\dT\d{4}-(?:quick|usual|full)\b", text))):
+    for name in sorted(set(re.findall(r"\b\d{4}-\d\d-\d\dT\d{4}-[a-z]+\b", text))):
         if not (results / f"{name}.json").is_file():
             yield results, 1, f"a document cites {name}.json, which is not here"
 

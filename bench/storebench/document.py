@@ -1,0 +1,393 @@
+"""What a program writes of the document about performance: pictures, and blocks of its text, all
+from the JSON files that the document names. Every figure is a median of all runs in these files,
+disturbed ones too, with 95 % of the bootstrap's medians."""
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as xml
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import calm, draw, sustained
+from .figures import SUSTAINED, WHOLE, Summary, summaries
+from .numbers import interval_of_ratio, number
+from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
+from .rst import block, bold, bullets, markdown_table, simple_table, with_block
+from .targets import (BEST, FIRST_QUARTER, GOALS, Goal, Table, Verdict, best_bluestore)
+from .variants import OURS
+
+DOCUMENT = Path("doc/dev/tablestore-performance.rst")
+FOLDER = Path("doc/dev/tablestore-performance")
+README = Path("README.md")
+RESULTS = Path("bench/results")
+RESULT_NAME = r"\d{4}-\d\d-\d\dT\d{4}-[a-z]+\b"
+
+UNITS = {"iops": "/s", "p99_9_us": " us", "cpu_us_per_operation": " us", "mount seconds": " s"}
+CLIENTS = ("rados-", "clients-")
+SHOWN = (       # in README.md: cell, phase, what it is
+    ("new-4K-qd16", "new", "new objects of 4K, 16 in flight"),
+    ("new-64K-qd16", "new", "new objects of 64K, 16 in flight"),
+    ("new-1M-qd16", "new", "new objects of 1M, 16 in flight"),
+    ("overwrite-4K-qd16", "overwrite", "overwrites of 4K, 16 in flight"),
+    ("metadata-1000K", "create", "a million objects without data: create"),
+    ("metadata-1000K", "stat", "the same: stat"),
+    ("rados-4K", "write", "`rados bench` 4K, one OSD, 16 threads"),
+    ("sustained-rados-4K", "write 4", "the same, the last quarter of 15 minutes"),
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Of the files that were given, by their names without the ending."""
+
+    names: list[str]
+    sessions: list[dict[str, Any]]
+
+    @classmethod
+    def load(cls, paths: Iterable[Path]) -> Results:
+        paths = sorted(paths, key=lambda path: path.name)
+        return cls([path.stem for path in paths],
+                   [json.loads(path.read_text()) for path in paths])
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        return [run for session in self.sessions for run in session["runs"]
+                if "failed" not in run["result"]]
+
+    @property
+    def commits(self) -> list[str]:
+        return list(dict.fromkeys(session["machine"].get("tablestore_commit", "unknown")
+                                  for session in self.sessions))
+
+
+def ratio_text(value: float, low: float, high: float) -> str:
+    def text(x: float) -> str:
+        return f"{x:.2f}" if x < 100 else number(x)
+    return text(value) if low == high else f"{text(value)} [{text(low)}, {text(high)}]"
+
+
+def pretty(setting: str) -> str:
+    return setting.removeprefix("bluestore-")
+
+
+# -- the first table
+
+def workload(verdict: Verdict) -> str:
+    """The phase is named where the cell's name does not say it, nor the goal's a quarter."""
+    named = (verdict.phase in verdict.cell or verdict.phase == "run"
+             or verdict.cell.startswith(SUSTAINED))
+    return f"``{verdict.cell}``" + ("" if named else f", {verdict.phase}")
+
+
+def absolute(goal: Goal, summary: Summary | None) -> str:
+    return number(summary.median) + UNITS.get(goal.figure, "") if summary else "-"
+
+
+def against(verdict: Verdict) -> str:
+    if not verdict.theirs:
+        return "-"
+    return f"{absolute(verdict.goal, verdict.theirs)} ({pretty(verdict.against)})"
+
+
+def value_text(verdict: Verdict | None) -> str:
+    if not verdict:
+        return "-"
+    if verdict.goal.difference or not verdict.goal.against:
+        low, high = number(verdict.low), number(verdict.high)
+        runs = f", of {verdict.ours.rounds}" if verdict.goal.share else ""
+        return number(verdict.value) + ("" if low == high else f" [{low}, {high}]") + runs
+    return ratio_text(verdict.value, verdict.low, verdict.high)
+
+
+def goal_row(goal: Goal, found: list[Verdict]) -> list[str]:
+    """Of the workloads of a goal the one where the default, else the other, is least."""
+    if not found:
+        return [goal.name, goal.bound_text, *["-"] * 6, "not measured"]
+    store = next(name for name in OURS if any(v.store == name for v in found))
+    worst = min((v for v in found if v.store == store), key=lambda v: v.distance)
+    both = {v.store: v for v in found if (v.cell, v.phase) == (worst.cell, worst.phase)}
+    judged = [v for v in found if v.store in goal.stores]
+    met = sum(v.met for v in judged)
+    reached = "default not measured" if not judged else "yes" if met == len(judged) else "no"
+    if len(judged) > 1:
+        reached += f", {met} of {len(judged)}"
+    ratios = [bold(value_text(both.get(name)), name in both and both[name].met) for name in OURS]
+    return [goal.name, goal.bound_text, workload(worst), *ratios,
+            *(absolute(goal, both[name].ours if name in both else None) for name in OURS),
+            against(worst), reached]
+
+
+def goals_block(table: Table) -> Iterator[str]:
+    found = {goal: list(goal.verdicts(table)) for goal in GOALS}
+    yield from simple_table(
+        ("what", "aim", "where it is least", "default, ratio", "provisioned, ratio", "default",
+         "provisioned", "against", "reached"),
+        (goal_row(goal, verdicts) for goal, verdicts in found.items()))
+    missed = {goal: [v for v in verdicts if v.store in goal.stores and not v.met]
+              for goal, verdicts in found.items()}
+    if any(missed.values()):
+        yield ""
+        yield "What is not reached:"
+        yield ""
+        yield from bullets(missed_line(goal, verdicts) for goal, verdicts in missed.items()
+                           if verdicts)
+
+
+def missed_line(goal: Goal, verdicts: list[Verdict]) -> str:
+    named = {"tablestore-thin": "", "tablestore": " (provisioned)"}
+    return f"{goal.name}: " + "; ".join(
+        f"{workload(v)}{named[v.store]} {value_text(v)}" for v in verdicts)
+
+
+# -- the second table
+
+def sustained_block(table: Table) -> Iterator[str]:
+    rows = [row for cell, name in SUSTAINED_CELLS.items()
+            for row in quarter_rows(table, cell, name)]
+    if not rows:
+        yield "Not measured."
+        return
+    yield from simple_table(
+        ("what", "store", "1st", "2nd", "3rd", "4th quarter", "4th to 1st", "4th, ratio",
+         "99.9 %, ms", "worst s", "bytes/byte", "GB used"), rows)
+
+
+def quarter_rows(table: Table, cell: str, name: str) -> Iterator[list[str]]:
+    phases = sustained.quarters(table, cell)
+    last = last_phase(table, cell)
+    best = best_bluestore(table, cell, last, "iops")
+    for variant in variants_of(table, cell).values():
+        if variant not in phases:
+            continue
+        figures = [table[cell, phase, variant] for phase in phases[variant]]
+        rates = [each.get("iops") for each in figures]
+        first, fourth = rates[0], rates[-1]
+        lasting = "-"
+        if first and fourth and first.median:
+            lasting = ratio_text(fourth.median / first.median,
+                                 *interval_of_ratio(fourth.values, first.values))
+        ratio = "-"
+        if best and fourth and variant in OURS and best[1].median:
+            ratio = ratio_text(fourth.median / best[1].median,
+                               *interval_of_ratio(fourth.values, best[1].values))
+        whole = table.get((cell, WHOLE, variant), {}).get("write_amplification_disk")
+        used = table[cell, "run", variant].get(f"{sustained.space_of(variant)} bytes {last}")
+        tail = figures[-1].get("p99_9_us")
+        worst = figures[-1].get("worst_second_iops")
+        yield [name, store_name(variant), *(number(r.median) if r else "0" for r in rates),
+               lasting, ratio, number(tail.median / 1000) if tail else "-",
+               number(worst.median) if worst else "-",
+               f"{whole.median:.2f}" if whole else "-",
+               number(used.median / 1e9) if used else "-"]
+
+
+def store_name(variant: str) -> str:
+    names = {"tablestore-thin": "default", "tablestore": "provisioned"}
+    return names.get(variant) or variant.replace("bluestore-", "BlueStore ")
+
+
+# -- the third table
+
+def clients_block(table: Table) -> Iterator[str]:
+    places = list(dict.fromkeys((cell, phase) for cell, phase, _ in table
+                                if cell.startswith(CLIENTS) and phase != "run"))
+    rows = [row for place in places if (row := ratio_row(table, *place))]
+    if not rows:
+        yield "Not measured."
+        return
+    yield from simple_table(("workload", "phase", "default, ratio", "provisioned, ratio",
+                             "default", "provisioned", "BlueStore", "KStore", "MemStore"), rows)
+
+
+def rate(table: Table, cell: str, phase: str, store: str) -> Summary | None:
+    return table.get((cell, phase, store), {}).get("iops")
+
+
+def ratios(table: Table, cell: str, phase: str) -> list[str]:
+    best = best_bluestore(table, cell, phase, "iops")
+    found = []
+    for store in OURS:
+        ours = rate(table, cell, phase, store)
+        if ours and best and best[1].median:
+            found.append(ratio_text(ours.median / best[1].median,
+                                    *interval_of_ratio(ours.values, best[1].values)))
+        else:
+            found.append("-")
+    return found
+
+
+def rates(table: Table, cell: str, phase: str, stores: Iterable[str]) -> list[str]:
+    found = []
+    for store in stores:
+        if store == BEST:
+            best = best_bluestore(table, cell, phase, "iops")
+            found.append(f"{number(best[1].median)} ({pretty(best[0])})" if best else "-")
+        else:
+            summary = rate(table, cell, phase, store)
+            found.append(number(summary.median) if summary else "-")
+    return found
+
+
+def ratio_row(table: Table, cell: str, phase: str) -> list[str]:
+    if not any(rate(table, cell, phase, store) for store in OURS):
+        return []
+    return [f"``{cell}``", phase, *ratios(table, cell, phase),
+            *rates(table, cell, phase, (*OURS, BEST, "kstore", "memstore"))]
+
+
+# -- what it is of
+
+def results_block(results: Results) -> Iterator[str]:
+    of = " and ".join(f"``{commit}``" for commit in results.commits)
+    yield f"All figures are of commit {of}, from these files in ``bench/results``:"
+    yield ""
+    for name, session in zip(results.names, results.sessions):
+        cells = {run["cell"] for run in session["runs"]}
+        rounds = {run["round"] for run in session["runs"]}
+        yield (f"* ``{name}``: {count(cells, 'workload')}, {count(rounds, 'round')}"
+               f" of {length(session['seconds'])}")
+    yield ""
+    yield from machine_lines(results.sessions)
+    runs = results.runs
+    disturbed = sum(not calm.is_calm(run) for run in runs)
+    failed = sum(len(session["runs"]) for session in results.sessions) - len(runs)
+    yield (f"Medians of all {number_of(runs)} runs, with 95 % intervals (bootstrap) in brackets,"
+           f" where there was more than one."
+           f" The machine's host took more than {calm.MOST_STOLEN * 100:.0f} % of the processors"
+           f" from {disturbed} of them; {failed} more failed.")
+
+
+def count(what: Iterable[Any], word: str) -> str:
+    n = len(list(what))
+    return f"{n} {word}" + ("" if n == 1 else "s")
+
+
+def number_of(what: list[Any]) -> str:
+    return f"{len(what):,}"
+
+
+def length(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
+
+
+def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
+    for text in dict.fromkeys(machine_text(session["machine"]) for session in sessions):
+        yield text
+
+
+def machine_text(m: dict[str, Any]) -> str:
+    disk, ceph = m.get("disk", {}), re.search(r"version (\S+)", m.get("ceph", ""))
+    return (f"{m['cores']} processors ({m['processor']}), {m['memory_bytes'] / 2**30:.0f} GiB,"
+            f" {m['file_system'].get('type', '?')} on {disk.get('name', '?')}"
+            f" ({disk.get('queue/write_cache', '?')} cache,"
+            f" {'' if disk.get('queue/fua') == '1' else 'no '}FUA), Linux {m['kernel']},"
+            f" Ceph {ceph.group(1) if ceph else '?'}.")
+
+
+def picture_block(picture: Picture) -> Iterator[str]:
+    if picture.is_empty:
+        yield f"*{picture.title}*: not measured."
+        return
+    yield f".. figure:: {FOLDER.name}/{picture.file}"
+    yield f"   :alt: {picture.title}"
+    yield ""
+    yield f"   {picture.caption}"
+
+
+def readme_block(results: Results, table: Table) -> Iterator[str]:
+    rows = [[name, *rates(table, cell, phase, (*OURS, BEST)), *ratios(table, cell, phase)]
+            for cell, phase, name in SHOWN
+            if any(rate(table, cell, phase, store) for store in OURS)]
+    yield from markdown_table(
+        ("operations per second", "default", "provisioned", "BlueStore, best setting",
+         "default, ratio", "provisioned, ratio"), rows)
+    yield ""
+    yield ("Commit " + " and ".join(f"`{commit}`" for commit in results.commits) + ".")
+
+
+# -- all of it
+
+@dataclass(frozen=True)
+class Made:
+    """The document's and the README's text, and the pictures that have something to show."""
+
+    texts: dict[Path, str]
+    pictures: list[Picture]
+
+    def write(self, root: Path) -> Iterator[Path]:
+        for path, text in self.texts.items():
+            yield written(root / path, text)
+        kept = {picture.file for picture in self.pictures}
+        for old in (root / FOLDER).glob("*.svg"):
+            if old.name not in kept:
+                old.unlink()
+        for picture in self.pictures:
+            yield written(root / FOLDER / picture.file, svg_of(picture))
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def svg_of(picture: Picture) -> str:
+    return draw.svg(picture.panels, picture.columns, picture.inches)
+
+
+def make(results: Results, checkout: Path) -> Made:
+    """From the texts as they are: what is outside of the blocks stays."""
+    runs = results.runs
+    table = summaries(runs, all_runs=True)
+    found = list(pictures(runs, table))
+    blocks = {"results": results_block(results), "aims": goals_block(table),
+              "sustained": sustained_block(table), "clients": clients_block(table)}
+    blocks |= {picture.name: picture_block(picture) for picture in found}
+    text = (checkout / DOCUMENT).read_text(encoding="utf-8")
+    for name, lines in blocks.items():
+        text = with_block(text, ".rst", name, lines)
+    readme = with_block((checkout / README).read_text(encoding="utf-8"), ".md", "figures",
+                        readme_block(results, table))
+    return Made({DOCUMENT: text, README: readme}, [p for p in found if not p.is_empty])
+
+
+def named_results(checkout: Path) -> list[Path]:
+    """The files that the document says it is of."""
+    text = block((checkout / DOCUMENT).read_text(encoding="utf-8"), ".rst", "results")
+    return [checkout / RESULTS / f"{name}.json"
+            for name in re.findall(rf"``({RESULT_NAME})``", text)]
+
+
+def differences(checkout: Path) -> Iterator[str]:
+    """Between the document and what its results give. Needs no matplotlib: what a picture shows is
+    said in its file."""
+    made = make(Results.load(named_results(checkout)), checkout)
+    for path, text in made.texts.items():
+        if (checkout / path).read_text(encoding="utf-8") != text:
+            yield f"{path} is not what its results give"
+    here = {path.name for path in (checkout / FOLDER).glob("*.svg")}
+    for picture in made.pictures:
+        if picture.file not in here:
+            yield f"there is no {picture.file}"
+        elif described(checkout / FOLDER / picture.file) != draw.description(picture.panels):
+            yield f"{picture.file} does not show what its results give"
+    for name in sorted(here - {picture.file for picture in made.pictures}):
+        yield f"nothing makes {name}"
+
+
+def in_metadata(path: Path, tag: str) -> str:
+    space = "{http://purl.org/dc/elements/1.1/}"
+    return next((found.text or "" for found in xml.parse(path).iter(f"{space}{tag}")), "")
+
+
+def described(path: Path) -> str:
+    return in_metadata(path, "description")
+
+
+def drawn_by(path: Path) -> str:
+    """The version of matplotlib that drew a file."""
+    found = re.search(r"Matplotlib v([\w.+]+)", path.read_text(encoding="utf-8"))
+    return found.group(1) if found else ""

@@ -1,0 +1,273 @@
+"""The document about performance, the report, and their pictures."""
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from storebench import document, draw, panels
+from storebench.document import DOCUMENT, FOLDER, README, Results, differences, make
+from storebench.figures import summaries
+from storebench.page import page
+from storebench.pictures import pictures
+from storebench.rst import block, simple_table, with_block
+from storebench.variants import OURS, SETTINGS
+
+from samples import SESSION, phase, run
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+HAS_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+STORES = (*OURS, *SETTINGS, "kstore")
+EXPONENT = r"\d[eE][+-]?\d"
+
+
+def sample_runs() -> list[dict[str, Any]]:
+    """Of each kind of cell one, three rounds; TableStore has twice BlueStore's best."""
+    speed = dict(zip(STORES, (2000, 2400, 700, 1000, 800, 900, 500)))
+    runs = []
+    for number in (-1, 0, 1):
+        for store, operations in speed.items():
+            for cell, name in (("new-4K-qd16", "new"), ("new-1M-qd64", "new"),
+                               ("metadata-1000K", "create"), ("rados-4K", "write")):
+                runs.append(run(store, number, operations + 10 * number, cell, name=name))
+            long = run(store, number, 0, "sustained-rados-4K")
+            long["result"]["phases"] = [
+                phase(name=f"write {i}", operations=operations - 100 * i) for i in range(1, 5)]
+            long["result"]["values"] = {f"{kind} bytes write {i}": 5e9 for i in range(1, 5)
+                                        for kind in ("used", "directory")}
+            runs.append(long)
+    return runs
+
+
+def results(runs: list[dict[str, Any]], name: str = "2026-01-01T0000-full") -> Results:
+    return Results([name], [SESSION | {"runs": runs}])
+
+
+def document_of(runs: list[dict[str, Any]]) -> str:
+    return make(results(runs), CHECKOUT).texts[DOCUMENT]
+
+
+class Document(unittest.TestCase):
+    def rows(self, name: str, runs: list[dict[str, Any]] | None = None) -> list[str]:
+        text = document_of(sample_runs() if runs is None else runs)
+        return block(text, ".rst", name).splitlines()
+
+    def test_a_line_has_ratio_interval_and_absolute_figures(self) -> None:
+        line = next(each for each in self.rows("aims") if "rados bench 4K, one OSD  " in each)
+        self.assertRegex(line, r">= 1\.4 +``rados-4K``, write +\*\*2\.00 \[1\.\d\d, 2\.\d\d\]\*\*"
+                               r" +\*\*2\.40 \[.*\]\*\* +1,000/s +1,200/s +500/s \(hdd\) +yes$")
+
+    def test_a_goal_of_several_workloads_shows_the_one_that_is_furthest(self) -> None:
+        runs = [run(store, 1, operations, cell) for cell, operations in
+                (("new-4K-qd16", 1600), ("new-8K-qd64", 1200), ("new-16K-qd16", 1400))
+                for store, operations in (("tablestore-thin", operations), ("bluestore-ssd", 1000))]
+        lines = self.rows("aims", runs)
+        line = next(each for each in lines if "4K to 32K" in each)
+        self.assertIn("``new-8K-qd64``", line)
+        self.assertTrue(line.endswith("no, 1 of 3"), line)
+        missed = next(each for each in lines if each.startswith("* new objects of 4K"))
+        self.assertTrue(missed.endswith("``new-8K-qd64`` 1.20; ``new-16K-qd16`` 1.40"), missed)
+
+    def test_what_was_not_measured_says_so(self) -> None:
+        lines = self.rows("aims", [run("tablestore", 1, 5, "new-4K-qd16"),
+                                   run("bluestore-ssd", 1, 1, "new-4K-qd16")])
+        self.assertTrue(any(each.endswith("default not measured") for each in lines))
+        self.assertTrue(any(each.startswith("rbd bench") and each.endswith("not measured")
+                            for each in lines))
+        for name in ("sustained", "clients"):
+            self.assertEqual(self.rows(name, []), ["Not measured.", ""])
+
+    def test_the_default_is_first_and_the_best_setting_is_named(self) -> None:
+        lines = [each for each in self.rows("sustained") if each.startswith("rados bench")]
+        self.assertEqual([each[16:31].split()[0] for each in lines],
+                         ["default", "provisioned", "BlueStore"])
+        self.assertIn("BlueStore hdd ", lines[2])
+        for name in ("aims", "clients"):
+            text = "\n".join(self.rows(name))
+            self.assertLess(text.index(" default"), text.index(" provisioned"))
+
+    def test_a_disturbed_run_counts_as_any_other(self) -> None:
+        runs = [run("tablestore-thin", n, operations, "rados-4K", name="write")
+                for n, operations in enumerate((200, 1000, 1000))]
+        runs[0]["result"]["stolen_shares"] = [0.5]
+        runs.append(run("bluestore-ssd", 1, 400, "rados-4K", name="write"))
+        text = document_of(runs)
+        self.assertIn("2.50 [0.50, 2.50]", text)
+        self.assertRegex(text, r"Medians of all 4 runs.* more than 5 % of the processors\s+from 1 ")
+
+    def test_there_are_no_exponents(self) -> None:
+        made = make(results(sample_runs()), CHECKOUT)
+        for path, text in made.texts.items():
+            for name in re.findall(r"begin: ([\w-]+)", text):
+                self.assertNotRegex(block(text, path.suffix, name), EXPONENT)
+        for picture in made.pictures:
+            self.assertNotRegex(draw.description(picture.panels), EXPONENT)
+
+    def test_what_is_outside_of_the_blocks_stays(self) -> None:
+        text = "a\n\n.. begin: x\n\nold\n\n.. end: x\n\nb\n"
+        self.assertEqual(with_block(text, ".rst", "x", ["new \\1", "two"]),
+                         "a\n\n.. begin: x\n\nnew \\1\ntwo\n\n.. end: x\n\nb\n")
+        with self.assertRaisesRegex(ValueError, "no block 'y'"):
+            block(text, ".rst", "y")
+
+    def test_columns_are_as_wide_as_their_widest_cell(self) -> None:
+        self.assertEqual(simple_table(("a", "long"), [("bcd", "e")]),
+                         ["=== ====", "a   long", "=== ====", "bcd e", "=== ===="])
+
+    def test_results_of_several_commits_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for commit in ("abc", "abd"):
+                session = SESSION | {"runs": sample_runs(), "machine": SESSION["machine"] | {
+                    "tablestore_commit": commit}}
+                paths.append(Path(folder, f"2026-01-01T0000-{commit}.json"))
+                paths[-1].write_text(json.dumps(session))
+            done = subprocess.run([sys.executable, CHECKOUT / "bench/page", "--draft", folder,
+                                   *paths], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (
+                1, "bench/page: the document is of one commit, and these are of abc, abd\n"))
+            self.assertEqual(len(list(Path(folder).iterdir())), 2)
+
+
+class Committed(unittest.TestCase):
+    """The document in this checkout."""
+
+    def copy(self) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="document."))
+        self.addCleanup(shutil.rmtree, folder)
+        for path in (DOCUMENT, README, *document.named_results(Path())):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / path, folder / path)
+        shutil.copytree(CHECKOUT / FOLDER, folder / FOLDER)
+        return folder
+
+    def setUp(self) -> None:
+        self.enterContext(contextlib.chdir(CHECKOUT))
+
+    def test_it_is_what_its_results_give(self) -> None:
+        self.assertEqual(list(differences(CHECKOUT)), [])
+
+    def test_another_figure_is_noticed(self) -> None:
+        folder = self.copy()
+        for path in (DOCUMENT, README):
+            text = (folder / path).read_text()
+            at = re.search(r"\d\.\d\d", text[text.index("begin: "):])
+            assert at
+            place = text.index("begin: ") + at.start()
+            changed = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1:]
+            (folder / path).write_text(changed)
+            self.assertEqual(list(differences(folder)), [f"{path} is not what its results give"])
+            (folder / path).write_text(text)
+        self.assertEqual(list(differences(folder)), [])
+
+    def test_another_picture_is_noticed(self) -> None:
+        folder = self.copy()
+        first = sorted((folder / FOLDER).glob("*.svg"))[0]
+        text = first.read_text()
+        first.write_text(re.sub(r"(: operations/s|: bytes).*\n", r"\1 \n", text, count=1))
+        shutil.copy(first, folder / FOLDER / "another.svg")
+        self.assertEqual(list(differences(folder)), [
+            f"{first.name} does not show what its results give", "nothing makes another.svg"])
+        first.unlink()
+        self.assertEqual(list(differences(folder))[0], f"there is no {first.name}")
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
+    def test_its_pictures_are_as_they_are_drawn(self) -> None:
+        import matplotlib  # pylint: disable=import-outside-toplevel
+        for picture in make(Results.load(document.named_results(CHECKOUT)), CHECKOUT).pictures:
+            file = CHECKOUT / FOLDER / picture.file
+            with self.subTest(picture.name):
+                drawn_by = document.drawn_by(file)
+                if drawn_by != matplotlib.__version__:
+                    self.skipTest(f"{picture.file} was drawn by matplotlib {drawn_by}, and this"
+                                  f" is {matplotlib.__version__}; bench/page draws it anew")
+                self.assertEqual(document.svg_of(picture), file.read_text())
+
+
+class Pictures(unittest.TestCase):
+    def test_the_best_of_bluestores_settings_has_one_line(self) -> None:
+        runs = sample_runs()
+        for picture in pictures(runs, summaries(runs)):
+            self.assertFalse(picture.is_empty, picture.name)
+            for panel in picture.panels:
+                self.assertNotIn("bluestore-", " ".join(panel.names()))
+
+    def test_a_ratio_has_its_interval(self) -> None:
+        panel = panels.ratio_by_size(summaries(sample_runs()), "new", 16, "")
+        mark = panel.series["tablestore-thin"][0]
+        assert mark
+        self.assertEqual(mark.value, 2)
+        self.assertLess(mark.low, 2)
+        self.assertGreater(mark.high, 2)
+
+    def test_the_run_of_median_speed_is_drawn(self) -> None:
+        runs = [run("kstore", n, 20 * n, "c", interval_operations=[n] * 20,
+                    interval_ms=1000, seconds=20.0) for n in (5, 1, 3)]
+        panel = panels.over_time(runs, "c", {"kstore": "kstore"}, 10, "")
+        self.assertEqual(panel.curves, {"kstore": [(5, 3), (15, 3)]})
+
+    def test_quarters_follow_each_other(self) -> None:
+        long = run("kstore", 1, 0, "c")
+        long["result"]["phases"] = [
+            phase(name=f"w {i}", operations=60, seconds=60.0, interval_ms=1000,
+                  interval_operations=[i] * 60) for i in range(1, 5)]
+        panel = panels.over_time([long], "c", {"kstore": "kstore"}, 60, "")
+        self.assertEqual(panel.curves["kstore"], [(0.5, 1), (1.5, 2), (2.5, 3), (3.5, 4)])
+        self.assertEqual((panel.x_title, panel.steps), ("minutes", (1, 2, 3)))
+
+    def test_stores_have_colours_of_their_own(self) -> None:
+        colors = [draw.style(name)[0] for name in (*OURS, "bluestore-ssd", "kstore", "memstore")]
+        self.assertEqual(len(set(colors)), len(colors))
+        self.assertEqual(draw.style("best bluestore")[0], draw.style("bluestore-ssd")[0])
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
+    def test_the_same_results_give_the_same_bytes(self) -> None:
+        runs = sample_runs()
+        for picture in pictures(runs, summaries(runs)):
+            with self.subTest(picture.name):
+                first, second = document.svg_of(picture), document.svg_of(picture)
+                self.assertEqual(first, second)
+                self.assertNotIn("<dc:date>", first)
+                self.assertIn(">depth 64: ratio<" if "size" in picture.name else "<text", first)
+
+
+@unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
+class Report(unittest.TestCase):
+    def report(self, runs: list[dict[str, Any]]) -> str:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return page([SESSION], runs, summaries(runs))
+
+    def test_it_begins_with_pictures_and_tables_follow(self) -> None:
+        text = self.report(sample_runs())
+        self.assertGreater(text.count("<svg"), 4)
+        self.assertLess(text.rindex("</svg>"), text.index("<table>"))
+        self.assertLess(text.rindex("</svg>"), text.index("<pre>"))
+        self.assertIn(">new-4K-qd16<", text)
+        self.assertIn("P&lt;&amp;&gt;", text)
+        self.assertIn("2.00 [1.", text)     # the ratio
+        self.assertIn("the last quarter is 0.84 of the first", text)
+
+    def test_its_numbers_have_no_exponents(self) -> None:
+        text = self.report(sample_runs())
+        words = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<(style|metadata).*?</\1>", "", text))
+        self.assertNotRegex(words, EXPONENT)
+
+    def test_what_was_not_measured_has_no_picture(self) -> None:
+        runs = [run("tablestore", 1, 10, "read-hot-4K-qd16", name="read hot"),
+                run("bluestore-ssd", 1, 5, "read-hot-4K-qd16", name="read hot")]
+        text = self.report(runs)
+        self.assertEqual(text.count("<svg"), 1)
+        self.assertNotIn("not measured", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
