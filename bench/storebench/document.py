@@ -14,6 +14,7 @@ from typing import Any
 from . import calm, draw, sustained
 from .figures import SUSTAINED, WHOLE, Summary, summaries
 from .numbers import interval_of_ratio, number
+from .panels import in_order
 from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
 from .rst import block, bold, bullets, markdown_table, simple_table, with_block
 from .targets import (BEST, FIRST_QUARTER, GOALS, Goal, Table, Verdict, best_bluestore)
@@ -247,8 +248,9 @@ def results_block(results: Results) -> Iterator[str]:
     for name, session in zip(results.names, results.sessions):
         cells = {run["cell"] for run in session["runs"]}
         rounds = {run["round"] for run in session["runs"]}
+        stores = in_order(run["variant"] for run in session["runs"])
         yield (f"* ``{name}``: {count(cells, 'workload')}, {count(rounds, 'round')}"
-               f" of {length(session['seconds'])}")
+               f" of {length(session['seconds'])}; {', '.join(stores)}")
     yield ""
     yield from machine_lines(results.sessions)
     runs = results.runs

@@ -124,18 +124,20 @@ class Document(unittest.TestCase):
                          ["=== ====", "a   long", "=== ====", "bcd e", "=== ===="])
 
     def test_results_of_several_commits_are_refused(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = []
-            for commit in ("abc", "abd"):
-                session = SESSION | {"runs": sample_runs(), "machine": SESSION["machine"] | {
-                    "tablestore_commit": commit}}
-                paths.append(Path(folder, f"2026-01-01T0000-{commit}.json"))
-                paths[-1].write_text(json.dumps(session))
-            done = subprocess.run([sys.executable, CHECKOUT / "bench/page", "--draft", folder,
-                                   *paths], capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (
-                1, "bench/page: the document is of one commit, and these are of abc, abd\n"))
-            self.assertEqual(len(list(Path(folder).iterdir())), 2)
+        for commits in (("abc", "abd"), ("abc-dirty",)):
+            with self.subTest(commits), tempfile.TemporaryDirectory() as folder:
+                paths = []
+                for commit in commits:
+                    session = SESSION | {"runs": sample_runs(), "machine": SESSION["machine"] | {
+                        "tablestore_commit": commit}}
+                    paths.append(Path(folder, f"2026-01-01T0000-{commit}.json"))
+                    paths[-1].write_text(json.dumps(session))
+                done = subprocess.run([sys.executable, CHECKOUT / "bench/page", "--draft", folder,
+                                       *paths], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (
+                    1, "bench/page: the document is of one commit, and these are of "
+                       f"{', '.join(commits)}\n"))
+                self.assertEqual(len(list(Path(folder).iterdir())), len(commits))
 
 
 class Committed(unittest.TestCase):
