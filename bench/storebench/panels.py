@@ -199,8 +199,8 @@ def averaged(points: list[tuple[float, float]], seconds: float) -> list[tuple[fl
 def median_run(runs: list[dict[str, Any]]) -> dict[str, Any]:
     def speed(run: dict[str, Any]) -> float:
         phases = run["result"]["phases"]
-        return (sum(phase["operations"] for phase in phases)
-                / max(sum(phase["seconds"] for phase in phases), 1e-9))
+        return float(sum(phase["operations"] for phase in phases)
+                     / max(sum(phase["seconds"] for phase in phases), 1e-9))
     return sorted(runs, key=speed)[(len(runs) - 1) // 2]
 
 
@@ -208,7 +208,8 @@ def over_time(runs: list[dict[str, Any]], cell: str, variants: dict[str, str], s
               title: str) -> Panel:
     """Each store's run of median speed. `variants`: the store's name in the picture, and which
     variant that is."""
-    curves, steps = {}, ()
+    curves: dict[str, list[tuple[float, float]]] = {}
+    steps: tuple[float, ...] = ()
     longest = 0.0
     for name, variant in variants.items():
         of_it = [run for run in runs if run["cell"] == cell and run["variant"] == variant
@@ -234,9 +235,9 @@ def over_time(runs: list[dict[str, Any]], cell: str, variants: dict[str, str], s
 def one_phase(table: Table, cell: str, phase: str, stores: Iterable[str], title: str,
               y_title: str, figure: str = "iops") -> Panel:
     """A bar for each store, with its value."""
-    series = {store: [mark_of(found, words=figure_words(found.median))]
-              for store in stores
-              if (found := figure_of(table, cell, phase, store, figure))}
+    series: dict[str, list[Mark | None]] = {
+        store: [mark_of(found, words=figure_words(found.median))] for store in stores
+        if (found := figure_of(table, cell, phase, store, figure))}
     return Panel(title, y_title, "", "bars", ("",), series)
 
 
