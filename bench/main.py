@@ -30,8 +30,8 @@ from storebench.sustained import is_sustained, quarters_table, work_done  # noqa
 from storebench.variants import VARIANTS  # noqa: E402
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
-SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0, "sustained": 900.0}
-ROUNDS = {"quick": 3, "usual": 3, "full": 5, "sustained": 1}
+SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0, "sustained": 900.0, "clients": 15.0}
+ROUNDS = {"quick": 3, "usual": 3, "full": 5, "sustained": 1, "clients": 3}
 TRIES = {"sustained": 1}    # a long run averages over what the host does
 DEFAULT_SECONDS = 2.0  # what Cell.lasts assumes
 
@@ -71,11 +71,12 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
                 try:
                     result = calmest(lambda: runner.run(cell, variant, options.seconds),
                                      options.tries)
-                except RunError as error:
+                except (RunError, ClusterError) as error:
                     if not options.keep_going:
                         raise
-                    line.say(f"round {number} {cell.name} {variant}: FAILED\n{error}")
-                    result = {"failed": str(error)}
+                    said = "\n".join([str(error), *getattr(error, "details", [])])
+                    line.say(f"round {number} {cell.name} {variant}: FAILED\n{said}")
+                    result = {"failed": said}
                 runs.append({"round": number, "cell": cell.name, "variant": variant,
                              "took_seconds": round(time.monotonic() - began, 1),
                              "result": result})
@@ -130,10 +131,10 @@ def show(runs: list[dict[str, Any]]) -> None:
         return
     runs = [run for run in runs if not is_sustained(run)]
     table = summaries(runs)
-    for part in (tables.cells_table, tables.run_values, tables.goals_table, tables.contention):
-        print()
-        for each in part(table):
-            print(each)
+    for part in (tables.cells_table, tables.clusters_table, tables.run_values, tables.goals_table,
+                 tables.contention):
+        lines = list(part(table))
+        print("".join(f"\n{each}" for each in lines))
     disturbed = never_calm(runs)
     if disturbed:
         print(f"Never calm, and so worth little: {', '.join(disturbed)}.")
@@ -208,6 +209,9 @@ def parse() -> argparse.Namespace:
                        help="everything, as for the documents: many hours")
     level.add_argument("--sustained", dest="level", action="store_const", const="sustained",
                        help="a quarter of an hour for each store and workload, by quarters")
+    level.add_argument("--clients", dest="level", action="store_const", const="clients",
+                       help="one to three OSDs under rados bench, rbd bench, CephFS and S3:"
+                       " hours")
     parser.set_defaults(level="usual")
     parser.add_argument("--stores", type=stores, default=[], metavar="LIST",
                         help="only these; also variants that are not compared by default")

@@ -13,6 +13,8 @@ MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
 SUSTAINED_BYTES = 4 * MEMORY_TARGET
+CLIENT_STORE_BYTES = 4 * GIB      # of each of up to three OSDs
+CLIENT_RATE = 32 * MIB            # of payload a second, more than there ever was
 SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
 FEW = (*OURS, *SETTINGS)
@@ -35,6 +37,10 @@ class Cell:
     # Of objects' data, at the most: for so much of it the space is written beforehand. 0 where the
     # space that a store takes is what is measured, or where there is no data to speak of.
     bytes_per_second: int = 512 * MIB
+
+    @property
+    def osds(self) -> int:
+        return int(str(self.arguments.get("osds", 1)))
 
     def words(self) -> list[str]:
         words = ["--workload", self.workload]
@@ -161,6 +167,7 @@ def full() -> Iterator[Cell]:
         yield rados(size, 60, BEST_COUNTS)
     yield from others((*BEST_COUNTS, "kstore"), depths=(1, 16, 64), metadata_objects=1000000,
                       omap_keys=1000000, restarts=(10000, 100000, 1000000), aging_rounds=10)
+    yield from of_clients(FEW, seconds=60)
     yield from choices()
 
 
@@ -231,7 +238,32 @@ def sustained() -> Iterator[Cell]:
                store_bytes=SUSTAINED_BYTES, lasts=120)
 
 
-LEVELS = {"quick": quick, "usual": usual, "full": full, "sustained": sustained}
+def of_clients(stores: tuple[str, ...], seconds: float | None = None) -> Iterator[Cell]:
+    """One to three OSDs under what people use. KStore is left out where objects are written again:
+    see others()."""
+    for osds in (1, 2, 3):
+        for depth in (16, 64):
+            yield of_client("rados", f"4K-{osds}osd-t{depth}", (*stores, "kstore", "memstore"),
+                            osds, depth, seconds, lasts=30 + 5 * osds)
+    for depth in (16, 64):
+        yield of_client("rbd", f"4K-3osd-t{depth}", stores, 3, depth, seconds, lasts=60)
+    yield of_client("cephfs", "4K-3osd-t8", stores, 3, 8, seconds, lasts=90)
+    yield of_client("s3", "4K-3osd-t16", (*stores, "kstore"), 3, 16, seconds, lasts=90)
+
+
+def of_client(kind: str, name: str, stores: tuple[str, ...], osds: int, depth: int,
+              seconds: float | None, lasts: float) -> Cell:
+    return Cell(f"clients-{kind}-{name}", f"clients-{kind}", stores,
+                {"size": 4 * KIB, "depth": depth, "osds": osds}, store_bytes=CLIENT_STORE_BYTES,
+                seconds=seconds, lasts=lasts, bytes_per_second=CLIENT_RATE)
+
+
+def client_level() -> Iterator[Cell]:
+    return of_clients(FEW)
+
+
+LEVELS = {"quick": quick, "usual": usual, "full": full, "sustained": sustained,
+          "clients": client_level}
 
 
 def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:

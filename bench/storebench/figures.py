@@ -14,6 +14,9 @@ Figures = dict[str, float]
 SUSTAINED = "sustained-"    # cells that are measured by quarters begin so
 WHOLE = "whole"             # the phase that stands for all quarters of a run
 
+# Who else works for an operation in a cluster: client processes; CephFS' or S3's daemons.
+IN_FRONT = ("client_", "service_")
+
 # Figures of which more is better; of all others less is.
 MORE_IS_BETTER = {"iops", "mb_per_second", "worst_second_share", "worst_second_iops"}
 
@@ -82,6 +85,18 @@ def traffic(phase: dict[str, Any], store: str) -> Figures:
     return figures | {f"traffic {name}": value / payload for name, value in parts.items()}
 
 
+def in_front_of_osds(phase: dict[str, Any]) -> Figures:
+    """Of a cluster: what an operation takes of the processors beside its OSDs, and of the disk, be
+    it payload or not; and how busy the machine's processors were, in processors."""
+    usage, operations = phase["usage"], phase["operations"]
+    figures = {f"{who}cpu_us_per_operation":
+               (usage[f"{who}user_seconds"] + usage[f"{who}system_seconds"]) / operations * 1e6
+               for who in IN_FRONT}
+    disk = phase["usage_settled"]["disk_write_bytes"]
+    return figures | {"disk_bytes_per_operation": disk / operations,
+                      "busy_processors": usage["machine_busy_seconds"] / usage["wall_seconds"]}
+
+
 def of_phase(phase: dict[str, Any], store: str) -> Figures:
     operations, seconds = phase["operations"], phase["seconds"]
     if not operations or not seconds:
@@ -98,10 +113,13 @@ def of_phase(phase: dict[str, Any], store: str) -> Figures:
         "switches_per_operation": usage["context_switches"] / operations,
         "peak_memory_mb": phase["peak_memory_bytes"] / 1e6,
         # Of what the machine's processors did, the share of others.
-        "foreign_cpu": max(0.0, 1 - (usage["user_seconds"] + usage["system_seconds"])
+        "foreign_cpu": max(0.0, 1 - sum(usage.get(f"{who}{where}_seconds", 0)
+                                        for who in ("", *IN_FRONT) for where in ("user", "system"))
                            / max(usage["machine_busy_seconds"], 1e-9)),
         "stolen_cpu": stolen_share([usage]),
     }
+    if "client_user_seconds" in usage:
+        figures |= in_front_of_osds(phase)
     groups = phase["counters"].get("tablestore.groups", 0)
     if groups:
         figures["flushes_per_group"] = phase["counters"].get("tablestore.flushes", 0) / groups

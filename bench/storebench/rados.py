@@ -2,9 +2,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from cephcluster.cluster import Cluster
@@ -13,50 +11,10 @@ from cephcluster.ephemeral import EphemeralCluster
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
 
+from .consumption import changes, counters_of, peak_memory_of, since, usage_of
+
 POOL = "bench"
 REMOVAL_SECONDS = 1800
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def usage_of(osd: Daemon) -> dict[str, float]:
-    """What the OSD's process and its disk have consumed; names as in
-    ceph_tablestore_bench."""
-    pid = osd.pid()
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    device = os.stat(osd.layout.data(osd.name)).st_dev
-    disk_file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
-    disk = [int(word) for word in disk_file.read_text().split()] if disk_file.exists() else [0] * 17
-    machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    switches = sum(int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
-                   for line in (task / "status").read_text().splitlines()
-                   if "ctxt_switches" in line)
-    return {
-        "user_seconds": int(stat[11]) / TICKS, "system_seconds": int(stat[12]) / TICKS,
-        "context_switches": switches, "write_bytes": int(io["write_bytes"]),
-        "read_bytes": int(io["read_bytes"]), "disk_write_bytes": disk[6] * 512,
-        "disk_flushes": disk[15],
-        "machine_busy_seconds": (sum(machine[:7]) - machine[3] - machine[4]) / TICKS,
-        "machine_stolen_seconds": machine[7] / TICKS,
-    }
-
-
-def peak_memory_of(osd: Daemon) -> int:
-    for line in Path(f"/proc/{osd.pid()}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) << 10
-    return 0
-
-
-def counters_of(osd: Daemon) -> dict[str, float]:
-    """The flat numbers of the store's own sections; TableStore's engine tells more elsewhere."""
-    dump = osd.ask("perf dump")
-    if "tablestore" in dump:
-        dump["statistics"] = osd.ask("dump_objectstore_kv_stats")
-    return {f"{section}.{name}": value
-            for section in ("tablestore", "statistics", "bluestore", "bluefs", "kstore")
-            for name, value in dump.get(section, {}).items()
-            if isinstance(value, (int, float))}
 
 
 def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
@@ -66,6 +24,10 @@ def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
                        str(round(seconds)), "write", "-b", str(size), "-t", str(threads),
                        "--no-cleanup", "--max-objects", str(most_bytes // size),
                        "--format", "json", timeout=seconds + 120, watch=cluster.check_daemons)
+    return result_of(printed)
+
+
+def result_of(printed: str) -> dict[str, Any]:
     try:
         return json.loads(printed[printed.index("{"):])
     except ValueError:
@@ -97,11 +59,11 @@ def operations_by_second(result: dict[str, Any]) -> list[int]:
 def measured(osd: Daemon, name: str, size: int, threads: int,
              write: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
     """A phase in the form of ceph_tablestore_bench's."""
-    before, counted = usage_of(osd), counters_of(osd)
+    before, counted = usage_of([osd]), counters_of([osd])
     results = write()
-    after, counters = usage_of(osd), counters_of(osd)
+    after, counters = usage_of([osd]), counters_of([osd])
     operations = [int(each["total_writes_made"]) for each in results]
-    usage = {name: after[name] - before[name] for name in after}
+    usage = since(before, after)
     mean = sum(float(each["average_latency"]) * count for each, count in zip(results, operations))
     return {
         "name": name, "depth": threads, "operations": sum(operations),
@@ -112,14 +74,13 @@ def measured(osd: Daemon, name: str, size: int, threads: int,
         "interval_ms": 1000,
         "interval_operations": [count for each in results for count in operations_by_second(each)],
         "usage": usage, "usage_settled": usage,
-        "counters": {path: value - counted.get(path, 0) for path, value in counters.items()
-                     if value != counted.get(path, 0)},
-        "peak_memory_bytes": peak_memory_of(osd),
+        "counters": changes(counted, counters),
+        "peak_memory_bytes": peak_memory_of([osd]),
     }
 
 
 def space_of(osd: Daemon, phase: str) -> dict[str, float]:
-    counters = counters_of(osd)
+    counters = counters_of([osd])
     used = next((value for name, value in counters.items() if name.endswith("store.allocated")), 0)
     files = [path.lstat().st_blocks * 512 for path in osd.layout.data(osd.name).rglob("*")]
     return {f"used bytes {phase}": used, f"directory bytes {phase}": sum(files)}

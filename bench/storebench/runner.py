@@ -14,6 +14,8 @@ from typing import Any
 
 from . import rados
 from .cells import Cell
+from .clients import run as clients
+from .clients.load import Load
 from .temperature import wrong_temperature
 from .variants import MIB, VARIANTS, BlockFiles, LoopDevice, Variant, settings_of
 
@@ -43,7 +45,8 @@ class Runner:
         variant = VARIANTS[name]
         if variant.has_written_block:
             self._progress("writing BlueStore's file")
-            self._blocks.of(cell.store_bytes)
+            for osd in range(cell.osds):
+                self._blocks.of(cell.store_bytes, osd)
         self._quiet_disk()
         folder = self._folder / "store"
         folder.mkdir()
@@ -52,6 +55,8 @@ class Runner:
                 settings = settings_of(variant, cell.store_bytes, block,
                                        cell.provision_bytes(seconds),
                                        cell.settings.get(name, {}))
+                if cell.workload in clients.KINDS:
+                    return self._clients(cell, variant, settings, cell.seconds or seconds)
                 if cell.workload == "rados":
                     return rados.measure(variant.store, settings, int(cell.arguments["size"]),
                                          int(cell.arguments["depth"]), cell.seconds or seconds,
@@ -72,7 +77,19 @@ class Runner:
         if not variant.has_written_block:
             return nullcontext("")
         file = self._blocks.of(cell.store_bytes)
-        return LoopDevice(file) if variant.on == "loop" else nullcontext(str(file))
+        if variant.on == "loop":
+            if cell.osds > 1:
+                raise RunError(f"{variant.name}: a loop device is of one OSD, {cell.name} has"
+                               f" {cell.osds}")
+            return LoopDevice(file)
+        # In ceph.conf $id is an OSD's number.
+        return nullcontext(str(file if cell.osds == 1 else file.with_suffix(".$id")))
+
+    def _clients(self, cell: Cell, variant: Variant, settings: dict[str, str],
+                 seconds: float) -> dict[str, Any]:
+        load = Load(cell.osds, int(str(cell.arguments["depth"])), seconds,
+                    int(str(cell.arguments["size"])), cell.store_bytes)
+        return clients.measure(cell.workload, variant.store, settings, load, self._progress)
 
     def _words(self, cell: Cell, variant: Variant, settings: dict[str, str],
                seconds: float) -> list[str]:

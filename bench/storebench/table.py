@@ -13,6 +13,12 @@ COLUMNS = (("iops", "IOPS"), ("mb_per_second", "MB/s"), ("mean_us", "mean us"), 
            ("write_amplification", "WA"), ("write_amplification_disk", "WA disk"),
            ("flushes_per_operation", "fl/op"), ("cpu_us_per_operation", "CPU us"),
            ("peak_memory_mb", "RSS MB"))
+# What is known of clusters under several clients.
+CLUSTER_COLUMNS = (("iops", "IOPS"), ("cpu_us_per_operation", "OSDs us"),
+                   ("client_cpu_us_per_operation", "client us"),
+                   ("service_cpu_us_per_operation", "MDS/RGW"),
+                   ("disk_bytes_per_operation", "disk B/op"),
+                   ("flushes_per_operation", "fl/op"), ("busy_processors", "busy CPUs"))
 NAME_WIDTH = 20
 WIDTH = 9
 
@@ -48,6 +54,23 @@ def cells_table(table: Table) -> Iterator[str]:
         yield (f"  {variant:{NAME_WIDTH - 2}}"
                + "".join(f"{figure(figures.get(name)):>{WIDTH}}" for name, _ in COLUMNS)
                + f"{spread:6.0%}  {ratio_to_best(table, cell, phase, variant)}".rstrip())
+
+
+def clusters_table(table: Table) -> Iterator[str]:
+    """What an operation takes, and of whom."""
+    last = None
+    for (cell, phase, variant), figures in table.items():
+        if "client_cpu_us_per_operation" not in figures:
+            continue
+        if last is None:
+            yield f"{'':{NAME_WIDTH}}" + "".join(f"{title:>{WIDTH + 1}}"
+                                                 for _, title in CLUSTER_COLUMNS)
+        if (cell, phase) != last:
+            yield f"{cell}: {phase}"
+            last = (cell, phase)
+        yield (f"  {variant:{NAME_WIDTH - 2}}"
+               + "".join(f"{figure(figures.get(name)):>{WIDTH + 1}}"
+                         for name, _ in CLUSTER_COLUMNS))
 
 
 def run_values(table: Table) -> Iterator[str]:

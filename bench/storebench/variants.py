@@ -119,18 +119,19 @@ class BlockFiles:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._made: dict[int, Path] = {}
+        self._made: dict[tuple[int, int], Path] = {}
 
-    def of(self, size: int) -> Path:
-        if size not in self._made:
-            path = self._folder / f"block.{size >> 20}M"
+    def of(self, size: int, osd: int = 0) -> Path:
+        """Each OSD of a cluster has its own: their names end with its number."""
+        if (size, osd) not in self._made:
+            path = self._folder / f"block.{size >> 20}M.{osd}"
             with open(path, "wb") as file:
                 for _ in range(size // len(ZEROS)):
                     file.write(ZEROS)
                 file.flush()
                 os.fsync(file.fileno())
-            self._made[size] = path
-        return self._made[size]
+            self._made[size, osd] = path
+        return self._made[size, osd]
 
 
 class LoopDevice(AbstractContextManager):

@@ -13,6 +13,7 @@ from .config import Layout, Settings, ceph_conf
 from .daemons import Daemon
 from .errors import ClusterError
 from .file_system import FileSystem
+from .keys import first_keys, give_key
 from .wait import wait_until
 
 MON_SECONDS = 60
@@ -35,11 +36,13 @@ class Cluster:
         self.mgr = Daemon(self.layout, "mgr", "x", ephemeral=ephemeral)
         self.osds = [Daemon(self.layout, "osd", str(number), ephemeral=ephemeral)
                      for number in range(settings.osds)]
+        self.ephemeral = ephemeral
+        self.services: list[Daemon] = []    # others, between clients and OSDs: see services.py
         self._client: Client | None = None
 
     @property
     def daemons(self) -> list[Daemon]:
-        return [self.mon, self.mgr, *self.osds]
+        return [self.mon, self.mgr, *self.osds, *self.services]
 
     def running(self) -> list[Daemon]:
         return [daemon for daemon in self.daemons if daemon.pid()]
@@ -101,13 +104,15 @@ class Cluster:
             capture_output=True, text=True)
         if made.returncode != 0:
             raise ClusterError("monmaptool failed", details=made.stderr.splitlines())
-        self.mon.run_once("--mkfs", "--monmap", str(monmap), "--mon-data", str(part))
+        keys = ["--keyring", str(first_keys(self.layout))] if self.settings.cephx else []
+        self.mon.run_once("--mkfs", "--monmap", str(monmap), "--mon-data", str(part), *keys)
         part.rename(final)
 
     def _make_mgr(self) -> None:
         """Without modules (see mgr_disabled_modules); that some of them are
         missing is not news."""
         self.client.mon("health mute", code="MGR_MODULE_ERROR", sticky=True)
+        give_key(self, "mgr.x", mon="allow profile mgr", osd="allow *", mds="allow *")
         self.layout.data("mgr.x").mkdir()
 
     def _make_osd(self, osd: Daemon) -> None:
@@ -117,6 +122,7 @@ class Cluster:
             identity = known[osd.ident]
         else:
             self.client.mon("osd new", uuid=identity, id=int(osd.ident))
+        give_key(self, osd.name, mon="allow profile osd", mgr="allow profile osd", osd="allow *")
         data = self.layout.data(osd.name)
         self.file_system(osd).remove()
         shutil.rmtree(data, ignore_errors=True)
@@ -144,11 +150,12 @@ class Cluster:
         if self._client is not None:
             self._client.close()
             self._client = None
-        for group in (self.osds, [self.mgr], [self.mon]):
+        for group in (self.services, self.osds, [self.mgr], [self.mon]):
             for daemon in group:
                 daemon.signal(15)
             for daemon in group:
                 daemon.stop()
+        self.services.clear()
 
     def remove(self) -> None:
         self.stop()
@@ -224,11 +231,12 @@ class Cluster:
 
     # -- things that tests and demo do ------------------------------------
 
-    def create_pool(self, name: str, *, groups: int = 32, size: int | None = None) -> None:
+    def create_pool(self, name: str, *, groups: int = 32, size: int | None = None,
+                    application: str = "rados") -> None:
         size = size or self.settings.replicas
         self.client.mon("osd pool create", pool=name, pg_num=groups, pgp_num=groups,
                         size=size, yes_i_really_mean_it=True)
-        self.client.mon("osd pool application enable", pool=name, app="rados")
+        self.client.mon("osd pool application enable", pool=name, app=application)
         self.wait_clean()
 
     def delete_pool(self, name: str) -> None:

@@ -38,17 +38,19 @@ class Settings:
     # Of each OSD's own; "": its directory is one of the cluster's.
     file_system: str = ""
     file_system_bytes: int = STORE_BYTES
+    cephx: bool = False     # keys, and signed messages, as clusters in use have them
 
     @staticmethod
     def new(store: str, osds: int, osd_options: dict[str, str] | None = None,
-            file_system: str = "", file_system_bytes: int = STORE_BYTES) -> Settings:
+            file_system: str = "", file_system_bytes: int = STORE_BYTES,
+            cephx: bool = False) -> Settings:
         if store not in STORES:
             raise ClusterError(f"no store is called '{store}'",
                                hint=f"the stores are {', '.join(STORES)}")
         if osds < 1:
             raise ClusterError("a cluster needs at least one OSD")
         return Settings(store, osds, str(uuid.uuid4()), free_port(), osd_options or {},
-                        file_system, file_system_bytes)
+                        file_system, file_system_bytes, cephx)
 
     @property
     def replicas(self) -> int:
@@ -89,6 +91,10 @@ class Layout:
     def output(self, daemon: str) -> Path:
         return self.root / "log" / f"{daemon}.out"
 
+    def key(self, name: str) -> Path:
+        """The keyring of a daemon or client; only with cephx."""
+        return self.root / "keys" / name
+
     def pid(self, daemon: str) -> Path:
         return self.root / "run" / f"{daemon}.pid"
 
@@ -113,7 +119,7 @@ class Layout:
             shutil.rmtree(logs, ignore_errors=True)
             logs.mkdir()
             (self.root / "log").symlink_to(logs)
-        for name in ("log", "log/crash", "run"):
+        for name in ("log", "log/crash", "run", "keys"):
             (self.root / name).mkdir(exist_ok=True)
 
     def load(self) -> Settings | None:
@@ -161,10 +167,7 @@ def ceph_conf(layout: Layout, settings: Settings) -> str:
         "public_addr": "127.0.0.1",
         "cluster_addr": "127.0.0.1",
         "ms_bind_msgr1": "false",
-        # A playground on the loopback interface: nothing to protect, no keys to carry.
-        "auth_cluster_required": "none",
-        "auth_service_required": "none",
-        "auth_client_required": "none",
+        **authentication(layout, settings),
         "run_dir": f"{root}/run",
         "crash_dir": f"{root}/log/crash",
         "mon_cluster_log_file": f"{root}/log/cluster.log",
@@ -219,11 +222,20 @@ def ceph_conf(layout: Layout, settings: Settings) -> str:
         **store_options(settings.store),
         **settings.osd_options,
     }
+    mds = {"mds_data": f"{root}/mds.$id"}
     sections = {"global": everywhere, "mon": daemons | mon, "mgr": daemons | mgr,
-                "osd": daemons | osd}
+                "osd": daemons | osd, "mds": daemons | mds}
     return "\n".join(
         f"[{name}]\n" + "".join(f"\t{key} = {value}\n" for key, value in options.items())
         for name, options in sections.items())
+
+
+def authentication(layout: Layout, settings: Settings) -> dict[str, str]:
+    """A playground on the loopback interface has nothing to protect: by default no keys to carry.
+    The mon finds its own key in its data."""
+    kind = "cephx" if settings.cephx else "none"
+    required = {f"auth_{which}_required": kind for which in ("cluster", "service", "client")}
+    return required | ({"keyring": str(layout.key("$name"))} if settings.cephx else {})
 
 
 def store_bytes(store: str) -> int:

@@ -146,11 +146,11 @@ class Daemon:
                 lines += [*tail, f"(that was the end of {self.layout.on_host(path)})"]
         return lines or [f"(nothing in {self.layout.on_host(log)})"]
 
-    def ask(self, prefix: str, timeout: float = 30, **arguments: Any) -> Any:
+    def ask(self, prefix: str, wait_seconds: float = 30, **arguments: Any) -> Any:
         """A command on its admin socket: works without a mon."""
         request = json.dumps({"prefix": prefix, "format": "json", **arguments})
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout)
+            connection.settimeout(wait_seconds)
             try:
                 connection.connect(str(self.layout.socket(self.name)))
                 connection.sendall(request.encode() + b"\0")

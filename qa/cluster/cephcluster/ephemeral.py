@@ -19,13 +19,13 @@ class EphemeralCluster:
 
     def __init__(self, purpose: str, store: str, osds: int, *, keep: bool = False,
                  osd_options: dict[str, str] | None = None, file_system: str = "",
-                 file_system_bytes: int = STORE_BYTES,
+                 file_system_bytes: int = STORE_BYTES, cephx: bool = False,
                  progress: Progress = lambda line: None):
         self.keep = keep
         self.purpose = purpose
         sweep(purpose)
         root = STATE / f"{purpose}.{os.getpid()}"
-        settings = Settings.new(store, osds, osd_options, file_system, file_system_bytes)
+        settings = Settings.new(store, osds, osd_options, file_system, file_system_bytes, cephx)
         self.cluster = Cluster(root, settings, ephemeral=not keep, progress=progress)
 
     def __enter__(self) -> Cluster:

@@ -1,0 +1,1 @@
+"""Clusters of one to three OSDs under the clients that people use: see run.py."""

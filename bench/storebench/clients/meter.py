@@ -1,0 +1,63 @@
+"""A phase in the form of ceph_tablestore_bench's: what the clients did, and what it took of the
+OSDs, of the daemons in front of them and of the disk."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cephcluster.cluster import Cluster
+
+from ..consumption import (changes, counters_of, peak_memory_of, process_usage,
+                           processor_seconds, since, usage_of)
+from .together import Done
+
+# BlueStore writes deferred data down after three seconds without new ones.
+QUIET_SECONDS = 4.0
+QUIET_BYTES = 1 << 20
+MOST_SETTLE_SECONDS = 20.0
+
+
+def usage(cluster: Cluster) -> dict[str, float]:
+    services = [processor_seconds(each) for each in cluster.services]
+    return usage_of(cluster.osds) | {
+        "wall_seconds": time.monotonic(),
+        "service_user_seconds": sum(user for user, _ in services),
+        "service_system_seconds": sum(system for _, system in services)}
+
+
+def measured(cluster: Cluster, name: str, depth: int, work: Callable[[], Done],
+             payload_per_operation: int, settle_seconds: float = 0) -> dict[str, Any]:
+    before, counted = usage(cluster), counters_of(cluster.osds)
+    done = work()
+    after, counters = usage(cluster), counters_of(cluster.osds)
+    if settle_seconds:
+        settle(cluster, settle_seconds)
+    settled = usage(cluster)
+    clients = {"client_user_seconds": done.client_user_seconds,
+               "client_system_seconds": done.client_system_seconds}
+    return {
+        "name": name, "depth": depth, "operations": done.operations, "seconds": done.seconds,
+        "payload_bytes": done.operations * payload_per_operation,
+        "latency_us": done.latency_us, "interval_ms": done.interval_ms,
+        "interval_operations": done.interval_operations,
+        "usage": since(before, after) | clients,
+        "usage_settled": since(before, settled) | clients,
+        "counters": changes(counted, counters),
+        "peak_memory_bytes": peak_memory_of(cluster.osds),
+    }
+
+
+def settle(cluster: Cluster, seconds: float) -> None:
+    """Until the OSDs have written hardly anything for a while, at most so long."""
+    deadline = time.monotonic() + min(seconds, MOST_SETTLE_SECONDS)
+    last, since_when = written(cluster), time.monotonic()
+    while (now := time.monotonic()) < deadline and now - since_when < QUIET_SECONDS:
+        time.sleep(0.2)
+        cluster.check_daemons()
+        if written(cluster) - last > QUIET_BYTES:
+            last, since_when = written(cluster), time.monotonic()
+
+
+def written(cluster: Cluster) -> float:
+    return sum(process_usage(osd)["write_bytes"] for osd in cluster.osds)

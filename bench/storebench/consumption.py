@@ -1,0 +1,79 @@
+"""What daemons and the disk have consumed, and what the OSDs' stores say of themselves. Names as in
+ceph_tablestore_bench's results."""
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from cephcluster.daemons import Daemon
+
+TICKS = os.sysconf("SC_CLK_TCK")
+SECTIONS = ("tablestore", "statistics", "bluestore", "bluefs", "kstore")
+
+
+def processor_seconds(daemon: Daemon) -> tuple[float, float]:
+    """In the program itself, and in the kernel."""
+    stat = Path(f"/proc/{daemon.pid()}/stat").read_text().rpartition(")")[2].split()
+    return int(stat[11]) / TICKS, int(stat[12]) / TICKS
+
+
+def process_usage(daemon: Daemon) -> dict[str, float]:
+    pid = daemon.pid()
+    user, system = processor_seconds(daemon)
+    io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    switches = sum(int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
+                   for line in (task / "status").read_text().splitlines()
+                   if "ctxt_switches" in line)
+    return {"user_seconds": user, "system_seconds": system, "context_switches": switches,
+            "write_bytes": int(io["write_bytes"]), "read_bytes": int(io["read_bytes"])}
+
+
+def machine_usage(folder: Path) -> dict[str, float]:
+    """Of all that runs, on all processors and on the disk of a directory."""
+    device = os.stat(folder).st_dev
+    disk_file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    disk = [int(word) for word in disk_file.read_text().split()] if disk_file.exists() else [0] * 17
+    machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return {"disk_write_bytes": disk[6] * 512, "disk_flushes": disk[15],
+            "machine_busy_seconds": (sum(machine[:7]) - machine[3] - machine[4]) / TICKS,
+            "machine_stolen_seconds": machine[7] / TICKS}
+
+
+def usage_of(osds: Sequence[Daemon]) -> dict[str, float]:
+    """What the OSDs' processes, taken together, and the disk below them have consumed."""
+    total: Counter[str] = Counter()
+    for osd in osds:
+        total.update(process_usage(osd))
+    return {**total, **machine_usage(osds[0].layout.data(osds[0].name))}
+
+
+def since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {name: after[name] - before[name] for name in after}
+
+
+def peak_memory_of(osds: Sequence[Daemon]) -> int:
+    return sum(int(line.split()[1]) << 10 for osd in osds
+               for line in Path(f"/proc/{osd.pid()}/status").read_text().splitlines()
+               if line.startswith("VmHWM"))
+
+
+def counters_of(osds: Sequence[Daemon]) -> dict[str, float]:
+    """The flat numbers of the stores' own sections, added up; TableStore's engine tells more
+    elsewhere."""
+    total: Counter[str] = Counter()
+    for osd in osds:
+        dump = osd.ask("perf dump")
+        if "tablestore" in dump:
+            dump["statistics"] = osd.ask("dump_objectstore_kv_stats")
+        total.update({f"{section}.{name}": value for section in SECTIONS
+                      for name, value in dump.get(section, {}).items()
+                      if isinstance(value, (int, float))})
+    return dict(total)
+
+
+def changes(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """Of counters, those that changed."""
+    return {path: value - before.get(path, 0) for path, value in after.items()
+            if value != before.get(path, 0)}

@@ -1,0 +1,88 @@
+"""A cluster under each kind of client, for a moment."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+from cephcluster.client import Client
+from cephcluster.ephemeral import EphemeralCluster
+from storebench.cells import LEVELS
+from storebench.runner import Runner, RunError
+from storebench.variants import GIB
+
+SECONDS = 1.0
+
+
+class ClientRuns(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(tempfile.mkdtemp(prefix="clienttest.",
+                                           dir=os.environ.get("TABLESTORE_STATE", "/state")))
+        cls.runner = Runner(cls.folder, lambda line: None)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.runner.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def run_cell(self, name: str, store: str) -> dict:
+        cell = next(each for each in LEVELS["clients"]() if each.name == name)
+        cell = replace(cell, store_bytes=GIB,
+                       arguments=cell.arguments | {"osds": min(2, cell.osds)})
+        phases = {each["name"]: each for each in self.runner.run(cell, store, SECONDS)["phases"]}
+        for phase in phases.values():
+            with self.subTest(name, phase=phase["name"]):
+                self.assertGreater(phase["operations"], 0)
+                self.assertGreater(phase["latency_us"]["mean"], 0)
+                self.assertGreater(phase["usage"]["user_seconds"], 0)
+                self.assertGreater(phase["usage"]["client_user_seconds"], 0)
+                self.assertEqual(phase["usage"]["service_user_seconds"] > 0,
+                                 name.startswith(("clients-cephfs", "clients-s3")))
+        return phases
+
+    def test_rados_bench_of_several_processes_on_several_osds(self) -> None:
+        """Each OSD has what was written, in a file of its own."""
+        phase = self.run_cell("clients-rados-4K-2osd-t16", "bluestore-ssd")["write"]
+        self.assertGreater(phase["usage"]["write_bytes"], 2 * phase["payload_bytes"])
+        self.assertEqual(len(list(self.folder.glob("block.*"))), 2)
+
+    def test_a_loop_device_is_of_one_osd(self) -> None:
+        with self.assertRaisesRegex(RunError, "loop device is of one OSD"):
+            self.run_cell("clients-rados-4K-2osd-t16", "bluestore-ssd-loop")
+
+    def test_rbd_bench_overwrites(self) -> None:
+        phases = self.run_cell("clients-rbd-4K-3osd-t16", "tablestore-thin")
+        self.assertEqual(list(phases), ["overwrite"])
+        self.assertLess(phases["overwrite"]["seconds"], 3 * SECONDS)
+
+    def test_files_are_made_looked_at_and_removed(self) -> None:
+        phases = self.run_cell("clients-cephfs-4K-3osd-t8", "tablestore-thin")
+        made = phases["create"]["operations"]
+        self.assertLess(phases["readdir"]["operations"], made)
+        # All that were made, and those of the warm-up, unless the time is over before.
+        for name in ("stat", "rename", "unlink"):
+            with self.subTest(name):
+                if phases[name]["seconds"] < SECONDS:
+                    self.assertGreater(phases[name]["operations"], made)
+
+    def test_objects_are_put_read_and_deleted(self) -> None:
+        phases = self.run_cell("clients-s3-4K-3osd-t16", "tablestore")
+        self.assertEqual(list(phases), ["put", "get", "delete"])
+        # Both ends send at once: nothing waits for a delayed acknowledgement of 40 ms.
+        self.assertLess(phases["get"]["latency_us"]["p50"], 40000)
+
+    def test_with_cephx_a_client_without_a_key_is_refused(self) -> None:
+        with EphemeralCluster("bench", "memstore", 1, cephx=True) as cluster:
+            cluster.create_pool("some")
+            conf = cluster.layout.root / "without_keys.conf"
+            conf.write_text(cluster.layout.conf.read_text().replace("/keys/", "/none/"))
+            self.assertFalse(Client(conf).connect())
+            self.assertTrue(Client(cluster.layout.conf).connect())
+
+
+if __name__ == "__main__":
+    unittest.main()
