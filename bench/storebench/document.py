@@ -380,16 +380,12 @@ def differences(checkout: Path) -> Iterator[str]:
         yield f"nothing makes {name}"
 
 
-def in_metadata(path: Path, tag: str) -> str:
-    space = "{http://purl.org/dc/elements/1.1/}"
-    return next((found.text or "" for found in xml.parse(path).iter(f"{space}{tag}")), "")
-
-
 def described(path: Path) -> str:
-    return in_metadata(path, "description")
+    tag = "{http://purl.org/dc/elements/1.1/}description"
+    return next((found.text or "" for found in xml.parse(path).iter(tag)), "")
 
 
 def drawn_by(path: Path) -> str:
-    """The version of matplotlib that drew a file."""
-    found = re.search(r"Matplotlib v([\w.+]+)", path.read_text(encoding="utf-8"))
+    """As draw.drawer() says it."""
+    found = re.search(r"<dc:title>(.*)</dc:title>", path.read_text(encoding="utf-8"))
     return found.group(1) if found else ""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import math
+import platform
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +72,16 @@ def svg(panels: Iterable[Panel], columns: int, inches: tuple[float, float]) -> s
                           ncols=min(len(handles), 4 if inches[0] > 6 else 3))
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={
-            "Date": None, "Description": description(panels)})
+            "Date": None, "Creator": drawer(), "Description": description(panels)})
         pyplot.close(figure)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def drawer() -> str:
+    """What the bytes of a picture depend on, beside what it shows."""
+    from matplotlib import __version__, ft2font  # pylint: disable=import-outside-toplevel
+    return (f"matplotlib {__version__}, FreeType {ft2font.__freetype_version__},"
+            f" {platform.machine()}")
 
 
 def description(panels: Iterable[Panel]) -> str:

@@ -184,14 +184,12 @@ class Committed(unittest.TestCase):
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
     def test_its_pictures_are_as_they_are_drawn(self) -> None:
-        import matplotlib  # pylint: disable=import-outside-toplevel
         for picture in make(Results.load(document.named_results(CHECKOUT)), CHECKOUT).pictures:
             file = CHECKOUT / FOLDER / picture.file
             with self.subTest(picture.name):
-                drawn_by = document.drawn_by(file)
-                if drawn_by != matplotlib.__version__:
-                    self.skipTest(f"{picture.file} was drawn by matplotlib {drawn_by}, and this"
-                                  f" is {matplotlib.__version__}; bench/page draws it anew")
+                if document.drawn_by(file) != draw.drawer():
+                    self.skipTest(f"{picture.file} was drawn by {document.drawn_by(file)}, and"
+                                  f" this is {draw.drawer()}; bench/page draws it anew")
                 self.assertEqual(document.svg_of(picture), file.read_text())
 
 
