@@ -184,7 +184,7 @@ def draw_points(axes: Axes, panel: Panel) -> None:
     names = panel.names()
     for i, name in enumerate(names):
         color, marker, dash = style(name)
-        beside = (i - (len(names) - 1) / 2) * min(0.12, 0.5 / len(names))
+        beside = (i - (len(names) - 1) / 2) * min(0.12, 0.5 / len(names), 0.012 * len(panel.slots))
         # Beside each other, so that intervals do not hide each other.
         there = [(slot + beside, mark) for slot, mark in enumerate(panel.series[name]) if mark]
         axes.plot([x for x, _ in there], [mark.value for _, mark in there], color=color,

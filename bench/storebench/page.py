@@ -122,7 +122,7 @@ def sizes(table: Table, stores: list[str]) -> Iterator[Panel]:
     yield panels.by_size(table, "new", 16, "cpu_us_per_operation", stores,
                          "new objects: processor time", "us / operation", True)
     yield panels.by_size(table, "new", 1, "p50_us", [*stores, FLOOR],
-                         "new objects, one in flight", "us, median", True)
+                         "new objects, one in flight", "latency, us (median)", True)
 
 
 def depths(table: Table, stores: list[str]) -> Iterator[Panel]:
@@ -130,7 +130,7 @@ def depths(table: Table, stores: list[str]) -> Iterator[Panel]:
         for size in ("4K", "64K"):
             for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")):
                 yield panels.by_depth(table, kind, size, figure, [*stores, FLOOR],
-                                      f"{kind} {size}: {name}", "us")
+                                      f"{kind} {size}: {name}", "latency, us")
 
 
 def families(table: Table, stores: list[str]) -> Iterator[Panel]:
