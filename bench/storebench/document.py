@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import calm, draw, sustained
+from .cells import LEVELS
 from .figures import SUSTAINED, WHOLE, Summary, summaries
 from .numbers import interval_of_ratio, number
 from .panels import in_order
@@ -115,10 +116,17 @@ def goal_row(goal: Goal, found: list[Verdict]) -> list[str]:
     reached = "default not measured" if not judged else "yes" if met == len(judged) else "no"
     if len(judged) > 1:
         reached += f", {met} of {len(judged)}"
+    missing = workloads_of(goal) - {v.cell for v in judged}
+    if judged and missing:
+        reached += f"; {count(missing, 'workload')} not measured"
     ratios = [bold(value_text(both.get(name)), name in both and both[name].met) for name in OURS]
     return [goal.name, goal.bound_text, workload(worst), *ratios,
             *(absolute(goal, both[name].ours if name in both else None) for name in OURS),
             against(worst), reached]
+
+
+def workloads_of(goal: Goal) -> set[str]:
+    return {cell.name for level in LEVELS.values() for cell in level() if goal.covers(cell.name)}
 
 
 def goals_block(table: Table) -> Iterator[str]:
@@ -145,7 +153,7 @@ def missed_line(goal: Goal, verdicts: list[Verdict]) -> str:
 
 # -- the second table
 
-def sustained_block(table: Table) -> Iterator[str]:
+def sustained_block(table: Table, runs: list[dict[str, Any]]) -> Iterator[str]:
     rows = [row for cell, name in SUSTAINED_CELLS.items()
             for row in quarter_rows(table, cell, name)]
     if not rows:
@@ -154,6 +162,10 @@ def sustained_block(table: Table) -> Iterator[str]:
     yield from simple_table(
         ("what", "store", "1st", "2nd", "3rd", "4th quarter", "4th to 1st", "4th, ratio",
          "99.9 %, ms", "worst s", "bytes/byte", "GB used"), rows)
+    short = [line for line in sustained.work_done(runs) if line.startswith(sustained.TOO_SHORT)]
+    if short:
+        yield ""
+        yield from bullets(short)
 
 
 def quarter_rows(table: Table, cell: str, name: str) -> Iterator[list[str]]:
@@ -346,7 +358,7 @@ def make(results: Results, checkout: Path) -> Made:
     table = summaries(runs, all_runs=True)
     found = list(pictures(runs, table))
     blocks = {"results": results_block(results), "aims": goals_block(table),
-              "sustained": sustained_block(table), "clients": clients_block(table)}
+              "sustained": sustained_block(table, runs), "clients": clients_block(table)}
     blocks |= {picture.name: picture_block(picture) for picture in found}
     text = (checkout / DOCUMENT).read_text(encoding="utf-8")
     for name, lines in blocks.items():

@@ -12,6 +12,7 @@ from .targets import Table, best_bluestore
 from .variants import OURS
 
 SEVERAL = 3
+TOO_SHORT = "NOT SUSTAINED"
 # What has to have happened several times, and the counters that tell. BlueStore counts the files
 # of its table, whether a flush of the memtable or a compaction wrote them; KStore counts nothing.
 TIMES = {
@@ -89,7 +90,7 @@ def work_done(runs: list[dict[str, Any]]) -> Iterator[str]:
         rarely = [name for name, times in done.items() if times < SEVERAL]
         rarely += [name for name, size in moved.items() if not size]
         if rarely:
-            yield (f"NOT SUSTAINED: {where}: hardly any or none: {', '.join(rarely)};"
+            yield (f"{TOO_SHORT}: {where}: hardly any or none: {', '.join(rarely)};"
                    " run it longer (--minutes)")
 
 

@@ -52,13 +52,13 @@ class Goal:
 
     def verdicts(self, table: Table) -> Iterator[Verdict]:
         for (cell, phase, variant), figures in table.items():
-            if (variant in OURS and self.figure in figures and self._covers(cell)
+            if (variant in OURS and self.figure in figures and self.covers(cell)
                     and (not self.phases or any(fnmatch(phase, each) for each in self.phases))):
                 found = self._judge(table, cell, phase, variant)
                 if found:
                     yield found
 
-    def _covers(self, cell: str) -> bool:
+    def covers(self, cell: str) -> bool:
         return any(cell == each or cell.startswith(each + "-") for each in self.cells)
 
     def _judge(self, table: Table, cell: str, phase: str, variant: str) -> Verdict | None:

@@ -64,7 +64,7 @@ class Document(unittest.TestCase):
     def test_a_line_has_ratio_interval_and_absolute_figures(self) -> None:
         line = next(each for each in self.rows("aims") if "rados bench 4K, one OSD  " in each)
         self.assertRegex(line, r">= 1\.4 +``rados-4K``, write +\*\*2\.00 \[1\.\d\d, 2\.\d\d\]\*\*"
-                               r" +\*\*2\.40 \[.*\]\*\* +1,000/s +1,200/s +500/s \(hdd\) +yes$")
+                               r" +\*\*2\.40 \[.*\]\*\* +1,000/s +1,200/s +500/s \(hdd\) +yes; 1 workload not measured$")
 
     def test_a_goal_of_several_workloads_shows_the_one_that_is_furthest(self) -> None:
         runs = [run(store, 1, operations, cell) for cell, operations in
@@ -73,7 +73,7 @@ class Document(unittest.TestCase):
         lines = self.rows("aims", runs)
         line = next(each for each in lines if "4K to 32K" in each)
         self.assertIn("``new-8K-qd64``", line)
-        self.assertTrue(line.endswith("no, 1 of 3"), line)
+        self.assertTrue(line.endswith("no, 1 of 3; 5 workloads not measured"), line)
         missed = next(each for each in lines if each.startswith("* new objects of 4K"))
         self.assertTrue(missed.endswith("``new-8K-qd64`` 1.20; ``new-16K-qd16`` 1.40"), missed)
 
@@ -94,6 +94,17 @@ class Document(unittest.TestCase):
         for name in ("aims", "clients"):
             text = "\n".join(self.rows(name))
             self.assertLess(text.index(" default"), text.index(" provisioned"))
+
+    def test_what_was_too_short_to_be_sustained_says_so(self) -> None:
+        said = [each for each in self.rows("sustained") if each.startswith("* NOT SUSTAINED")]
+        self.assertEqual(len(said), 3 * len((*OURS, *SETTINGS)))
+        runs = [each for each in sample_runs() if each["variant"] == "tablestore-thin"]
+        for each in runs:
+            for part in each["result"]["phases"]:
+                part["counters"] = {"tablestore.checkpoints": 5,
+                                    "statistics.table_flushed_bytes": 1e9,
+                                    "statistics.table_compacted_bytes": 1e9}
+        self.assertNotIn("NOT SUSTAINED", "".join(self.rows("sustained", runs)))
 
     def test_a_disturbed_run_counts_as_any_other(self) -> None:
         runs = [run("tablestore-thin", n, operations, "rados-4K", name="write")
