@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import cephfs
@@ -23,32 +24,29 @@ def path(process: int, number: int, name: str = "file") -> str:
 
 
 class Files:
-    """One mount. "others" of a phase is how many files the next process has made."""
+    """One mount. "files" of a phase is how many files each process has made until then."""
 
     def __init__(self, settings: dict[str, Any]):
         self._number = settings["number"]
         self._next = (self._number + 1) % settings["of"]
         self._content = random.Random(self._number).randbytes(settings["size"])
-        self._made = 0
         self._renamed = 0
         self._fs = cephfs.LibCephFS(conffile=settings["conf"])
         self._fs.mount()
-        self._fs.mkdir(f"/{self._number}", 0o755)
+        self._make_directory(f"/{self._number}")
 
     def steps(self, wanted: dict[str, Any]) -> Iterator[Step]:
-        phase = wanted["phase"]
+        phase, files = wanted["phase"], wanted["files"]
+        mine, others = files[self._number], files[self._next]
         if phase == "create":
-            return self._creations()
-        if phase == "rename":
-            return (lambda number=number: self._rename(number) for number in range(self._made))
-        if phase == "unlink":
-            return (lambda number=number: self._unlink(number) for number in range(self._made))
-        others = wanted["others"]
-        if phase == "stat":
-            return (lambda number=number: self._stat(number) for number in range(others))
-        assert phase == "readdir", phase
-        directories = (others + FILES_PER_DIRECTORY - 1) // FILES_PER_DIRECTORY
-        return (lambda number=number: self._list(number, others) for number in range(directories))
+            return (lambda number=number: self._create(number) for number in count(mine))
+        if phase == "readdir":
+            directories = (others + FILES_PER_DIRECTORY - 1) // FILES_PER_DIRECTORY
+            return (lambda number=number: self._list(number, others)
+                    for number in range(directories))
+        step, end = {"stat": (self._stat, others), "rename": (self._rename, mine),
+                     "unlink": (self._unlink, mine)}[phase]
+        return (lambda number=number: step(number) for number in range(end))
 
     def finish(self) -> None:
         """Until the metadata server and the OSDs have all of it."""
@@ -57,19 +55,19 @@ class Files:
     def close(self) -> None:
         self._fs.shutdown()
 
-    def _creations(self) -> Iterator[Step]:
-        while True:
-            yield self._create
+    def _make_directory(self, name: str) -> None:
+        try:
+            self._fs.mkdir(name, 0o755)
+        except cephfs.ObjectExists:
+            pass
 
-    def _create(self) -> None:
-        number = self._made
+    def _create(self, number: int) -> None:
         if number % FILES_PER_DIRECTORY == 0:
-            self._fs.mkdir(directory(self._number, number // FILES_PER_DIRECTORY), 0o755)
+            self._make_directory(directory(self._number, number // FILES_PER_DIRECTORY))
         file = self._fs.open(path(self._number, number), os.O_CREAT | os.O_EXCL | os.O_WRONLY,
                              0o644)
         self._fs.write(file, self._content, 0)
         self._fs.close(file)
-        self._made += 1
 
     def _stat(self, number: int) -> None:
         found = self._fs.stat(path(self._next, number)).st_size

@@ -164,6 +164,11 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
         section("Sustained", "Long runs, by quarters; bytes/byte is what the disk wrote for each"
                 " byte of payload.", preformatted([*sustained.quarters_table(table),
                                                    *sustained.work_done(runs)])),
+        section("Clusters under their clients", "What one operation takes: processor time of all"
+                " OSDs, of the clients, and of CephFS' metadata server or S3's gateway; bytes that"
+                " the disk wrote. All are on one machine: where its processors are busy, IOPS are"
+                " what is left of them for an OSD.", preformatted(
+                    list(tables.clusters_table(table)))),
         section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes"
                 " written per payload byte, by the store's own count; WA disk: by the disk's, until"
                 " the background work was done, with all that others wrote.", all_figures(table)),

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cephcluster.cluster import Cluster
+from cephcluster.daemons import Daemon
 from cephcluster.services import start_file_system
+from cephcluster.wait import wait_until
 
 from .load import Load
 from .meter import measured
@@ -14,31 +16,64 @@ from .workers import Workers
 
 FIRST_SECONDS = 1
 DROP_SECONDS = 60
+FORGOTTEN = 50      # inodes: its own, which it keeps, and not one directory's files
+
+
+class Metadata:
+    """The phases of one run. Each client looks at what the next one has made; `files` is how many
+    each has."""
+
+    def __init__(self, cluster: Cluster, load: Load, progress: Callable[[str], None]):
+        self._cluster = cluster
+        self._load = load
+        self._progress = progress
+        self._files = [0] * load.depth
+        self.found: list[dict[str, Any]] = []
+
+    def workers(self) -> Workers:
+        settings = {"kind": "cephfs", "conf": str(self._cluster.layout.conf),
+                    "size": self._load.size}
+        return Workers(self._load.depth, settings, self._cluster.check_daemons)
+
+    def create(self, workers: Workers, seconds: float) -> Done:
+        reported = workers.phase("create", seconds, files=self._files)
+        self._files = [had + each["operations"] for had, each in zip(self._files, reported)]
+        return of_workers(reported)
+
+    def measure_creation(self, workers: Workers) -> None:
+        self._measure("create", lambda: self.create(workers, self._load.seconds), True,
+                      self._load.size)
+
+    def measure(self, name: str, workers: Workers, changes: bool) -> None:
+        self._measure(name, lambda: workers.done(name, self._load.seconds, files=self._files),
+                      changes)
+
+    def _measure(self, name: str, work: Callable[[], Done], changes: bool, size: int = 0) -> None:
+        self._progress(name)
+        self.found.append(measured(self._cluster, name, self._load.depth, work, size,
+                                   self._load.seconds if changes else 0))
 
 
 def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Each looks at what the next one has made. Before the listing the metadata server forgets
-    what it knows: directories come from the OSDs."""
+    """Before the listing everybody forgets: the clients end, and the metadata server drops what it
+    knows. So directories come from the OSDs."""
     progress("making a file system")
     mds = start_file_system(cluster)
-    settings = {"kind": "cephfs", "conf": str(cluster.layout.conf), "size": load.size}
-    with Workers(load.depth, settings, cluster.check_daemons) as workers:
+    run = Metadata(cluster, load, progress)
+    with run.workers() as workers:
         progress("first files")
-        made = [each["operations"] for each in workers.phase("create", FIRST_SECONDS)]
-        found = []
+        run.create(workers, FIRST_SECONDS)
+        run.measure_creation(workers)
+        run.measure("stat", workers, changes=False)
+    progress("forgetting what was made")
+    wait_until("the metadata server to forget", lambda: forgets(mds), DROP_SECONDS)
+    with run.workers() as workers:
+        run.measure("readdir", workers, changes=False)
+        run.measure("rename", workers, changes=True)
+        run.measure("unlink", workers, changes=True)
+    return run.found
 
-        def create() -> Done:
-            reported = workers.phase("create", load.seconds)
-            made[:] = [sum(both) for both in zip(made, (each["operations"] for each in reported))]
-            return of_workers(reported)
 
-        for name in ("create", "stat", "readdir", "rename", "unlink"):
-            progress(name)
-            if name == "readdir":
-                mds.ask("cache drop", DROP_SECONDS + 30, timeout=DROP_SECONDS)
-            others = made[1:] + made[:1]
-            work = create if name == "create" else lambda: workers.done(name, load.seconds, others)
-            found.append(measured(cluster, name, load.depth, work,
-                                  load.size if name == "create" else 0,
-                                  0 if name in ("stat", "readdir") else load.seconds))
-    return found
+def forgets(mds: Daemon) -> bool:
+    mds.ask("cache drop", DROP_SECONDS + 30, timeout=DROP_SECONDS)
+    return mds.ask("perf dump")["mds_mem"]["ino"] < FORGOTTEN

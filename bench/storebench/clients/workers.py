@@ -59,20 +59,18 @@ class Workers:
                     break
         self._end()
 
-    def phase(self, name: str, seconds: float, others: list[int] | None = None) -> list[Reported]:
-        """`others` has a number for each process, which its operations are about."""
+    def phase(self, name: str, seconds: float, **more: Any) -> list[Reported]:
+        """`more` is for all of them."""
         at = time.monotonic() + TOGETHER_SECONDS
-        for number, process in enumerate(self._processes):
-            wanted = {"phase": name, "at": at, "seconds": seconds}
-            if others:
-                wanted["others"] = others[number]
+        wanted = json.dumps({"phase": name, "at": at, "seconds": seconds} | more)
+        for process in self._processes:
             assert process.stdin
-            process.stdin.write(json.dumps(wanted).encode() + b"\n")
+            process.stdin.write(wanted.encode() + b"\n")
             process.stdin.flush()
         return self._answers(seconds + LATE_SECONDS)
 
-    def done(self, name: str, seconds: float, others: list[int] | None = None) -> Done:
-        return of_workers(self.phase(name, seconds, others))
+    def done(self, name: str, seconds: float, **more: Any) -> Done:
+        return of_workers(self.phase(name, seconds, **more))
 
     def _answers(self, timeout: float) -> list[Reported]:
         deadline = time.monotonic() + timeout
