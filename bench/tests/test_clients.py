@@ -12,7 +12,7 @@ from storebench import figures, table
 from storebench.cells import LEVELS
 from storebench.clients.together import of_rados_bench, of_rbd_bench, of_workers
 from storebench.page import page
-from test_figures import SESSION, phase, run
+from samples import SESSION, phase, run
 
 RBD_SAID = """bench  type write io_size 4096 io_threads 16 bytes 1000000 pattern random
   SEC       OPS   OPS/SEC   BYTES/SEC
