@@ -13,8 +13,8 @@ MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
 SUSTAINED_BYTES = 4 * MEMORY_TARGET
-CLIENT_STORE_BYTES = 4 * GIB      # of each of up to three OSDs
-CLIENT_RATE = 32 * MIB            # of payload a second, more than there ever was
+CLIENT_STORE_BYTES = 6 * GIB      # of each of up to three OSDs
+CLIENT_RATE = 64 * MIB            # of payload a second, for what OSDs share a machine
 SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
 FEW = (*OURS, *SETTINGS)
@@ -255,7 +255,7 @@ def of_client(kind: str, name: str, stores: tuple[str, ...], osds: int, depth: i
               seconds: float | None, lasts: float) -> Cell:
     return Cell(f"clients-{kind}-{name}", f"clients-{kind}", stores,
                 {"size": 4 * KIB, "depth": depth, "osds": osds}, store_bytes=CLIENT_STORE_BYTES,
-                seconds=seconds, lasts=lasts, bytes_per_second=CLIENT_RATE)
+                seconds=seconds, lasts=lasts, bytes_per_second=CLIENT_RATE // osds)
 
 
 def client_level() -> Iterator[Cell]:
