@@ -55,9 +55,9 @@ class Metadata:
 
 
 def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Who looks has made nothing: else a file's maker would have to give up its write access at each
-    look, which now and then takes until the metadata server's next tick, five seconds. Before the
-    listing that server forgets, too: directories come from the OSDs."""
+    """Who looks has made nothing: else a file's maker would have to give up its write access at
+    each look, which now and then takes until the metadata server's next tick, five seconds. Before
+    the listing that server forgets, too: directories come from the OSDs."""
     progress("making a file system")
     mds = start_file_system(cluster)
     run = Metadata(cluster, load, progress)
