@@ -13,8 +13,8 @@ MIB = 1 << 20
 
 MOST_PROVISIONED = 8 * GIB
 SUSTAINED_BYTES = 4 * MEMORY_TARGET
-CLIENT_STORE_BYTES = 4 * GIB      # of each of up to three OSDs
-CLIENT_RATE = 32 * MIB            # of payload a second, more than there ever was
+CLIENT_STORE_BYTES = 6 * GIB      # of each of up to three OSDs
+CLIENT_RATE = 64 * MIB            # of payload a second, for what OSDs share a machine
 SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty hardly counts
 
 FEW = (*OURS, *SETTINGS)
@@ -244,18 +244,21 @@ def of_clients(stores: tuple[str, ...], seconds: float | None = None) -> Iterato
     for osds in (1, 2, 3):
         for depth in (16, 64):
             yield of_client("rados", f"4K-{osds}osd-t{depth}", (*stores, "kstore", "memstore"),
-                            osds, depth, seconds, lasts=30 + 5 * osds)
+                            osds, depth, seconds, around=16 + 2 * osds)
     for depth in (16, 64):
-        yield of_client("rbd", f"4K-3osd-t{depth}", stores, 3, depth, seconds, lasts=60)
-    yield of_client("cephfs", "4K-3osd-t8", stores, 3, 8, seconds, lasts=90)
-    yield of_client("s3", "4K-3osd-t16", (*stores, "kstore"), 3, 16, seconds, lasts=90)
+        yield of_client("rbd", f"4K-3osd-t{depth}", stores, 3, depth, seconds, around=25)
+    yield of_client("cephfs", "4K-3osd-t8", stores, 3, 8, seconds, around=35, phases=4)
+    yield of_client("s3", "4K-3osd-t16", (*stores, "kstore"), 3, 16, seconds, around=35,
+                    phases=3)
 
 
 def of_client(kind: str, name: str, stores: tuple[str, ...], osds: int, depth: int,
-              seconds: float | None, lasts: float) -> Cell:
+              seconds: float | None, around: float, phases: int = 1) -> Cell:
+    """`around` is what a run takes beside its phases, in seconds."""
     return Cell(f"clients-{kind}-{name}", f"clients-{kind}", stores,
                 {"size": 4 * KIB, "depth": depth, "osds": osds}, store_bytes=CLIENT_STORE_BYTES,
-                seconds=seconds, lasts=lasts, bytes_per_second=CLIENT_RATE)
+                seconds=seconds, lasts=around + (phases - 1) * (seconds or 15),
+                bytes_per_second=CLIENT_RATE // osds)
 
 
 def client_level() -> Iterator[Cell]:

@@ -32,13 +32,15 @@ class ClientRuns(unittest.TestCase):
     def run_cell(self, name: str, store: str) -> dict:
         cell = next(each for each in LEVELS["clients"]() if each.name == name)
         cell = replace(cell, store_bytes=GIB,
-                       arguments=cell.arguments | {"osds": min(2, cell.osds)})
+                       arguments=cell.arguments | {"osds": 2 if cell.osds == 2 else 1})
         phases = {each["name"]: each for each in self.runner.run(cell, store, SECONDS)["phases"]}
         for phase in phases.values():
             with self.subTest(name, phase=phase["name"]):
                 self.assertGreater(phase["operations"], 0)
                 self.assertGreater(phase["latency_us"]["mean"], 0)
-                self.assertGreater(phase["usage"]["user_seconds"], 0)
+                # Of what is only looked at the OSDs know little, in ticks of ten milliseconds.
+                if phase["name"] not in ("stat", "readdir"):
+                    self.assertGreater(phase["usage"]["user_seconds"], 0)
                 self.assertGreater(phase["usage"]["client_user_seconds"], 0)
                 self.assertEqual(phase["usage"]["service_user_seconds"] > 0,
                                  name.startswith(("clients-cephfs", "clients-s3")))
@@ -77,7 +79,6 @@ class ClientRuns(unittest.TestCase):
 
     def test_with_cephx_a_client_without_a_key_is_refused(self) -> None:
         with EphemeralCluster("bench", "memstore", 1, cephx=True) as cluster:
-            cluster.create_pool("some")
             conf = cluster.layout.root / "without_keys.conf"
             conf.write_text(cluster.layout.conf.read_text().replace("/keys/", "/none/"))
             self.assertFalse(Client(conf).connect())

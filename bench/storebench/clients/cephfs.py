@@ -55,8 +55,9 @@ class Metadata:
 
 
 def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Before the listing everybody forgets: the clients end, and the metadata server drops what it
-    knows. So directories come from the OSDs."""
+    """Who looks has made nothing: else a file's maker would have to give up its write access at
+    each look, which now and then takes until the metadata server's next tick, five seconds. Before
+    the listing that server forgets, too: directories come from the OSDs."""
     progress("making a file system")
     mds = start_file_system(cluster)
     run = Metadata(cluster, load, progress)
@@ -64,6 +65,8 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
         progress("first files")
         run.create(workers, FIRST_SECONDS)
         run.measure_creation(workers)
+    mds.ask("flush journal", DROP_SECONDS)
+    with run.workers() as workers:
         run.measure("stat", workers, changes=False)
     progress("forgetting what was made")
     wait_until("the metadata server to forget", lambda: forgets(mds), DROP_SECONDS)

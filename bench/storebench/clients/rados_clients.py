@@ -35,5 +35,5 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
     write(cluster, load, FIRST_SECONDS, "first", load.store_bytes // 16)
     progress("rados bench")
     return [measured(cluster, "write", load.depth,
-                     lambda: write(cluster, load, load.seconds, "write", load.store_bytes // 2),
+                     lambda: write(cluster, load, load.seconds, "write", load.store_bytes * 2 // 3),
                      load.size, load.seconds)]

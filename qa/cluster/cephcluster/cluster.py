@@ -158,6 +158,8 @@ class Cluster:
         self.services.clear()
 
     def remove(self) -> None:
+        for service in self.services:       # a gateway takes twenty seconds to end
+            service.kill()
         self.stop()
         for osd in self.osds:
             self.file_system(osd).remove()
