@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/container/background.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "os/tablestore/engine/require.h"
 
@@ -11,6 +12,12 @@ using namespace std::chrono_literals;
 
 constexpr auto prepare_idle_interval = 100ms;
 constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quiet_steps
+// The most that is done in a second to the least: what a busy disk is left to.
+constexpr uint64_t slowest_part = 16;
+
+std::optional<Pace> pace(uint64_t most, uint64_t least) {
+  return most ? std::optional<Pace>(Pace(std::max<uint64_t>(least, 1), most)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -19,9 +26,14 @@ Background::Background(Containers& containers, Threads& threads,
     : containers_(containers),
       threads_(threads),
       on_error_(std::move(on_error)),
-      prepare_{"prepare", &Containers::prepare_step, containers.options().prepare_bytes_per_second,
+      prepare_{"prepare", &Containers::prepare_step,
+               pace(containers.options().prepare_bytes_per_second,
+                    containers.options().prepare_bytes_per_second / slowest_part),
                prepare_idle_interval, nullptr},
-      shrink_{"shrink", &Containers::shrink_step, containers.options().punch_bytes_per_second,
+      // How long a hole takes to make says little of the disk.
+      shrink_{"shrink", &Containers::shrink_step,
+              pace(containers.options().punch_bytes_per_second,
+                   containers.options().punch_bytes_per_second),
               shrink_idle_interval, nullptr} {}
 
 Background::~Background() { stop(); }
@@ -58,19 +70,17 @@ bool Background::step(const Work& work, uint64_t* bytes_done) {
   return false;
 }
 
-void Background::run(const Work& work) {
+void Background::run(Work& work) {
   std::unique_lock lock(mutex_);
   const auto stopping = [this] { return stopping_; };
-  if (!work.bytes_per_second) return wake_.wait(lock, stopping);
+  if (!work.pace) return wake_.wait(lock, stopping);
   Clock::time_point due = Clock::now();
   while (!wake_.wait_until(lock, due, stopping)) {
     lock.unlock();
     const Clock::time_point begin = Clock::now();
     uint64_t bytes_done = 0;
     if (step(work, &bytes_done)) {
-      const double seconds = double(bytes_done) / double(work.bytes_per_second);
-      due = begin + std::chrono::duration_cast<Clock::duration>(
-                        std::chrono::duration<double>(seconds));
+      due = begin + work.pace->wrote(bytes_done, Clock::now() - begin);
     } else {
       due = Clock::now() + work.idle_interval;
     }
