@@ -17,9 +17,10 @@
 namespace tablestore {
 
 // Two pieces of work, "prepare" and "shrink", which call Containers::prepare_step() and
-// shrink_step(), no faster than the rates in ContainerOptions, and at long intervals while there is
-// nothing to do. What is prepared gives way to others who want the disk: see Pace. start(), stop() and the destructor from one thread. `mutex_` guards `stopping_`
-// and is not held over a step.
+// shrink_step(), no faster than the rates in ContainerOptions, and at long intervals while there
+// is nothing to do. What is prepared gives way to others who want the disk: see Pace. start(),
+// stop() and the destructor from one thread. `mutex_` guards `stopping_` and is not held over a
+// step.
 class Background {
  public:
   // `on_error` runs in the work, at most once: after an error no more steps are made.

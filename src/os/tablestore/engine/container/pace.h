@@ -20,7 +20,6 @@ class Pace {
 
   // A piece was written. For how long, from its begin, there is to be no other one.
   Duration wrote(uint64_t bytes, Duration took);
-  uint64_t bytes_per_second() const { return rate_; }
 
  private:
   static constexpr unsigned window_pieces = 64;
