@@ -5,7 +5,7 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import (GIB, MEMORY_TARGET, OURS, PEERS, SETTINGS, STORE_BYTES, VARIANTS,
+from .variants import (GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS, STORE_BYTES, VARIANTS,
                        fixed_caches)
 
 KIB = 1 << 10
@@ -19,7 +19,7 @@ SMALL_OBJECTS = 300000     # so many that what a store takes while it is empty h
 
 FEW = (*OURS, *SETTINGS)
 SPARSE = ("bluestore-ssd-sparse",)      # with no space written beforehand, as tablestore-thin
-BEST_COUNTS = (*OURS, *PEERS)
+WITH_LOOPS = (*FEW, *LOOPS)
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ class Cell:
     @property
     def osds(self) -> int:
         return int(str(self.arguments.get("osds", 1)))
+
+    @property
+    def stores_of_its_own(self) -> tuple[str, ...]:
+        """Where nothing is provisioned, the default and what is provisioned are the same, and one
+        is enough."""
+        same = not self.bytes_per_second and OURS[0] in self.stores
+        return tuple(store for store in self.stores if not same or store != OURS[1])
 
     def words(self) -> list[str]:
         words = ["--workload", self.workload]
@@ -145,12 +152,12 @@ def quick() -> Iterator[Cell]:
 def usual() -> Iterator[Cell]:
     """Loop devices where it is to be seen whether they matter."""
     for size in (4 * KIB, 16 * KIB, 64 * KIB):
-        yield new(size, 1, BEST_COUNTS if size == 4 * KIB else FEW)
-        yield new(size, 16, (*(BEST_COUNTS if size == 4 * KIB else FEW), *SPARSE, "kstore",
+        yield new(size, 1, WITH_LOOPS if size == 4 * KIB else FEW)
+        yield new(size, 16, (*(WITH_LOOPS if size == 4 * KIB else FEW), *SPARSE, "kstore",
                              "memstore"))
     yield new(4 * KIB, 64, FEW)
     yield new(256 * KIB, 16, FEW)
-    yield new(MIB, 16, (*BEST_COUNTS, *SPARSE, "kstore", "memstore"))
+    yield new(MIB, 16, (*WITH_LOOPS, *SPARSE, "kstore", "memstore"))
     yield new(4 * MIB, 16, FEW)
     for size in (4 * KIB, 64 * KIB, MIB):
         yield rados(size, 15, FEW)
@@ -162,10 +169,10 @@ def full() -> Iterator[Cell]:
     for power in range(12, 23):
         for depth in (1, 16, 64):
             peers = ("kstore", "memstore") if power < 22 else ("kstore",)
-            yield new(1 << power, depth, (*BEST_COUNTS, *SPARSE, *peers))
+            yield new(1 << power, depth, (*WITH_LOOPS, *SPARSE, *peers))
     for size in (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB):
-        yield rados(size, 60, BEST_COUNTS)
-    yield from others((*BEST_COUNTS, "kstore"), depths=(1, 16, 64), metadata_objects=1000000,
+        yield rados(size, 60, WITH_LOOPS)
+    yield from others((*WITH_LOOPS, "kstore"), depths=(1, 16, 64), metadata_objects=1000000,
                       omap_keys=1000000, restarts=(10000, 100000, 1000000), aging_rounds=10)
     yield from of_clients(FEW, seconds=60)
     yield from choices()
@@ -277,8 +284,8 @@ def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:
                                 for p in patterns):
             continue
         wanted = tuple(s for s in cell.stores if not stores or s in stores)
-        if not cell.bytes_per_second and OURS[0] in wanted:
-            wanted = tuple(s for s in wanted if s != "tablestore")      # would be the same
+        if OURS[0] in wanted:
+            wanted = tuple(s for s in wanted if s in cell.stores_of_its_own)
         if stores:
             wanted += tuple(s for s in stores if s not in wanted and s != "floor")
         if wanted:

@@ -1,9 +1,10 @@
 """What a program writes of the document about performance: pictures, and blocks of its text, all
-from the JSON files that the document names. Every figure is a median of all runs in these files,
-disturbed ones too, with 95 % of the bootstrap's medians."""
+from the JSON files that the document names. Every figure is a median of all runs in these files
+that did not fail, disturbed ones too; those that failed are named."""
 from __future__ import annotations
 
 import json
+import math
 import re
 import xml.etree.ElementTree as xml
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,13 @@ from typing import Any
 
 from . import calm, draw, sustained
 from .cells import LEVELS
-from .figures import SUSTAINED, WHOLE, Summary, summaries
-from .numbers import interval_of_ratio, number
+from .failures import Failures, failures_of
+from .figures import SUSTAINED, WHOLE, Summary, interval_note, ratio_by_run, summaries
+from .numbers import interval_of_ratio, number, ratio_of
 from .panels import in_order
 from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
 from .rst import block, bold, bullets, markdown_table, simple_table, with_block
-from .targets import (BEST, FIRST_QUARTER, GOALS, Goal, Table, Verdict, best_bluestore)
+from .targets import BEST, GOALS, Goal, Table, Verdict, best_bluestore
 from .variants import OURS
 
 DOCUMENT = Path("doc/dev/tablestore-performance.rst")
@@ -28,6 +30,7 @@ RESULTS = Path("bench/results")
 RESULT_NAME = r"\d{4}-\d\d-\d\dT\d{4}-[a-z]+\b"
 
 UNITS = {"iops": "/s", "p99_9_us": " us", "cpu_us_per_operation": " us", "mount seconds": " s"}
+NONE_DONE = "none done"
 CLIENTS = ("rados-", "clients-")
 SHOWN = (       # in README.md: cell, phase, what it is
     ("new-4K-qd16", "new", "new objects of 4K, 16 in flight"),
@@ -60,6 +63,10 @@ class Results:
                 if "failed" not in run["result"]]
 
     @property
+    def failures(self) -> Failures:
+        return failures_of(self.sessions)
+
+    @property
     def commits(self) -> list[str]:
         return list(dict.fromkeys(session["machine"].get("tablestore_commit", "unknown")
                                   for session in self.sessions))
@@ -67,7 +74,7 @@ class Results:
 
 def ratio_text(value: float, low: float, high: float) -> str:
     def text(x: float) -> str:
-        return f"{x:.2f}" if x < 100 else number(x)
+        return f"{x:.2f}" if x < 100 else number(x)    # or infinite
     return text(value) if low == high else f"{text(value)} [{text(low)}, {text(high)}]"
 
 
@@ -85,7 +92,11 @@ def workload(verdict: Verdict) -> str:
 
 
 def absolute(goal: Goal, summary: Summary | None) -> str:
-    return number(summary.median) + UNITS.get(goal.figure, "") if summary else "-"
+    if not summary:
+        return "-"
+    if summary.median == math.inf:
+        return NONE_DONE
+    return number(summary.median) + UNITS.get(goal.figure, "")
 
 
 def against(verdict: Verdict) -> str:
@@ -104,51 +115,61 @@ def value_text(verdict: Verdict | None) -> str:
     return ratio_text(verdict.value, verdict.low, verdict.high)
 
 
-def goal_row(goal: Goal, found: list[Verdict]) -> list[str]:
+def goal_row(goal: Goal, found: list[Verdict], failures: Failures) -> list[str]:
     """Of the workloads of a goal the one where the default, else the other, is least."""
+    said = reached(goal, found, failures.of(goal))
     if not found:
-        return [goal.name, goal.bound_text, *["-"] * 6, "not measured"]
+        return [goal.name, goal.bound_text, *["-"] * 6, said]
     store = next(name for name in OURS if any(v.store == name for v in found))
     worst = min((v for v in found if v.store == store), key=lambda v: v.distance)
     both = {v.store: v for v in found if (v.cell, v.phase) == (worst.cell, worst.phase)}
-    judged = [v for v in found if v.store in goal.stores]
-    met = sum(v.met for v in judged)
-    reached = "default not measured" if not judged else "yes" if met == len(judged) else "no"
-    if len(judged) > 1:
-        reached += f", {met} of {len(judged)}"
-    missing = workloads_of(goal) - {v.cell for v in judged}
-    if judged and missing:
-        reached += f"; {count(missing, 'workload')} not measured"
     ratios = [bold(value_text(both.get(name)), name in both and both[name].met) for name in OURS]
     return [goal.name, goal.bound_text, workload(worst), *ratios,
             *(absolute(goal, both[name].ours if name in both else None) for name in OURS),
-            against(worst), reached]
+            against(worst), said]
 
 
-def workloads_of(goal: Goal) -> set[str]:
-    return {cell.name for level in LEVELS.values() for cell in level() if goal.covers(cell.name)}
+def reached(goal: Goal, found: list[Verdict], failures: Failures) -> str:
+    """"Yes" is for what was measured in full: each workload of the goal on each of its stores."""
+    judged = [v for v in found if v.store in goal.stores]
+    met = sum(v.met for v in judged)
+    missing = len(goal.expected() - {v.answers for v in judged})
+    of_all = f", {met} of {len(judged)}" if len(judged) > 1 else ""
+    if failures or met < len(judged):
+        failed = f"; {failures.total} failed" if failures else ""
+        return f"no{of_all}{failed}" + (f"; {missing} not measured" if missing else "")
+    if not judged:
+        return "default not measured" if found else "not measured"
+    if not missing:
+        return f"yes{of_all}"
+    if not any(v.store == OURS[0] for v in judged):
+        return f"provisioned only{of_all}"
+    return f"not all measured{of_all}; {missing} not"
 
 
-def goals_block(table: Table) -> Iterator[str]:
+def goals_block(table: Table, failures: Failures) -> Iterator[str]:
     found = {goal: list(goal.verdicts(table)) for goal in GOALS}
     yield from simple_table(
         ("what", "aim", "where it is least", "default, ratio", "provisioned, ratio", "default",
          "provisioned", "against", "reached"),
-        (goal_row(goal, verdicts) for goal, verdicts in found.items()))
-    missed = {goal: [v for v in verdicts if v.store in goal.stores and not v.met]
+        (goal_row(goal, verdicts, failures) for goal, verdicts in found.items()))
+    missed = {goal: list(missed_parts(goal, verdicts, failures.of(goal)))
               for goal, verdicts in found.items()}
     if any(missed.values()):
         yield ""
         yield "What is not reached:"
         yield ""
-        yield from bullets(missed_line(goal, verdicts) for goal, verdicts in missed.items()
-                           if verdicts)
+        yield from bullets(f"{goal.name}: {'; '.join(parts)}" for goal, parts in missed.items()
+                           if parts)
 
 
-def missed_line(goal: Goal, verdicts: list[Verdict]) -> str:
+def missed_parts(goal: Goal, verdicts: list[Verdict], failures: Failures) -> Iterator[str]:
     named = {"tablestore-thin": "", "tablestore": " (provisioned)"}
-    return f"{goal.name}: " + "; ".join(
-        f"{workload(v)}{named[v.store]} {value_text(v)}" for v in verdicts)
+    for v in verdicts:
+        if v.store in goal.stores and not v.met:
+            yield f"{workload(v)}{named[v.store]} {value_text(v)}"
+    for (cell, store), (failed, total) in failures.counts.items():
+        yield f"``{cell}``{named[store]}: {failed} of {count_of(total, 'run')} failed"
 
 
 # -- the second table
@@ -178,23 +199,24 @@ def quarter_rows(table: Table, cell: str, name: str) -> Iterator[list[str]]:
         figures = [table[cell, phase, variant] for phase in phases[variant]]
         rates = [each.get("iops") for each in figures]
         first, fourth = rates[0], rates[-1]
-        lasting = "-"
-        if first and fourth and first.median:
-            lasting = ratio_text(fourth.median / first.median,
-                                 *interval_of_ratio(fourth.values, first.values))
-        ratio = "-"
-        if best and fourth and variant in OURS and best[1].median:
-            ratio = ratio_text(fourth.median / best[1].median,
-                               *interval_of_ratio(fourth.values, best[1].values))
+        by_run = ratio_by_run(fourth, first)
+        lasting = ratio_text(by_run.median, by_run.low, by_run.high) if by_run else "-"
+        ratio = ratio_to(best, fourth) if variant in OURS else "-"
         whole = table.get((cell, WHOLE, variant), {}).get("write_amplification_disk")
         used = table[cell, "run", variant].get(f"{sustained.space_of(variant)} bytes {last}")
         tail = figures[-1].get("p99_9_us")
         worst = figures[-1].get("worst_second_iops")
-        yield [name, store_name(variant), *(number(r.median) if r else "0" for r in rates),
-               lasting, ratio, number(tail.median / 1000) if tail else "-",
+        yield [name, store_name(variant), *(number(r.median) if r else "-" for r in rates),
+               lasting, ratio, milliseconds(tail),
                number(worst.median) if worst else "-",
                f"{whole.median:.2f}" if whole else "-",
                number(used.median / 1e9) if used else "-"]
+
+
+def milliseconds(summary: Summary | None) -> str:
+    if not summary:
+        return "-"
+    return NONE_DONE if summary.median == math.inf else number(summary.median / 1000)
 
 
 def store_name(variant: str) -> str:
@@ -221,15 +243,14 @@ def rate(table: Table, cell: str, phase: str, store: str) -> Summary | None:
 
 def ratios(table: Table, cell: str, phase: str) -> list[str]:
     best = best_bluestore(table, cell, phase, "iops")
-    found = []
-    for store in OURS:
-        ours = rate(table, cell, phase, store)
-        if ours and best and best[1].median:
-            found.append(ratio_text(ours.median / best[1].median,
-                                    *interval_of_ratio(ours.values, best[1].values)))
-        else:
-            found.append("-")
-    return found
+    return [ratio_to(best, rate(table, cell, phase, store)) for store in OURS]
+
+
+def ratio_to(best: tuple[str, Summary] | None, ours: Summary | None) -> str:
+    if not ours or not best:
+        return "-"
+    return ratio_text(ratio_of(ours.median, best[1].median),
+                      *interval_of_ratio(ours.values, best[1].values))
 
 
 def rates(table: Table, cell: str, phase: str, stores: Iterable[str]) -> list[str]:
@@ -253,30 +274,40 @@ def ratio_row(table: Table, cell: str, phase: str) -> list[str]:
 
 # -- what it is of
 
-def results_block(results: Results) -> Iterator[str]:
+def results_block(results: Results, table: Table) -> Iterator[str]:
     of = " and ".join(f"``{commit}``" for commit in results.commits)
     yield f"All figures are of commit {of}, from these files in ``bench/results``:"
     yield ""
     for name, session in zip(results.names, results.sessions):
         cells = {run["cell"] for run in session["runs"]}
         rounds = {run["round"] for run in session["runs"]}
+        tries = f", at most {count_of(session['tries'], 'try', 'tries')}" \
+            if "tries" in session else ""
         stores = in_order(run["variant"] for run in session["runs"])
         yield (f"* ``{name}``: {count(cells, 'workload')}, {count(rounds, 'round')}"
-               f" of {length(session['seconds'])}; {', '.join(stores)}")
+               f" of {lengths(session)}{tries}; {', '.join(stores)}")
     yield ""
     yield from machine_lines(results.sessions)
-    runs = results.runs
+    runs, failures = results.runs, results.failures
     disturbed = sum(not calm.is_calm(run) for run in runs)
-    failed = sum(len(session["runs"]) for session in results.sessions) - len(runs)
-    yield (f"Medians of all {number_of(runs)} runs, with 95 % intervals (bootstrap) in brackets,"
-           f" where there was more than one."
+    note = interval_note(table)
+    yield (f"Medians of all {number_of(runs)} runs that did not fail"
+           + (f"; in brackets, where there was more than one: {note}" if note else "") + "."
            f" The machine's host took more than {calm.MOST_STOLEN * 100:.0f} % of the processors"
-           f" from {disturbed} of them; {failed} more failed.")
+           f" from {disturbed} of them. {failures.total or 'None'} failed"
+           + (":" if failures else "."))
+    if failures:
+        yield ""
+        yield from bullets(f"``{cell}`` on {variant}: {failed} of {count_of(total, 'run')}"
+                           for (cell, variant), (failed, total) in failures.counts.items())
 
 
 def count(what: Iterable[Any], word: str) -> str:
-    n = len(list(what))
-    return f"{n} {word}" + ("" if n == 1 else "s")
+    return count_of(len(list(what)), word)
+
+
+def count_of(n: int, word: str, several: str = "") -> str:
+    return f"{n} {word if n == 1 else several or word + 's'}"
 
 
 def number_of(what: list[Any]) -> str:
@@ -285,6 +316,21 @@ def number_of(what: list[Any]) -> str:
 
 def length(seconds: float) -> str:
     return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
+
+
+def lengths(session: dict[str, Any]) -> str:
+    """Some workloads have a time of their own."""
+    measured = {run["cell"] for run in session["runs"]}
+    own: dict[float, list[str]] = {}
+    usual = set(measured)
+    for cell in LEVELS.get(session["level"], tuple)():
+        if cell.name in measured and cell.seconds not in (None, session["seconds"]):
+            own.setdefault(cell.seconds or 0, []).append(f"``{cell.name}``")
+            usual.discard(cell.name)
+    if not usual and len(own) == 1:
+        return length(next(iter(own)))
+    return length(session["seconds"]) + "".join(
+        f" ({', '.join(cells)}: {length(seconds)})" for seconds, cells in own.items())
 
 
 def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
@@ -319,7 +365,10 @@ def readme_block(results: Results, table: Table) -> Iterator[str]:
         ("operations per second", "default", "provisioned", "BlueStore, best setting",
          "default, ratio", "provisioned, ratio"), rows)
     yield ""
-    yield ("Commit " + " and ".join(f"`{commit}`" for commit in results.commits) + ".")
+    shown = {cell for cell, _, _ in SHOWN}
+    note = interval_note(table, shown)
+    yield ("Commit " + " and ".join(f"`{commit}`" for commit in results.commits) + "."
+           + (f" In brackets: {note}." if note else ""))
 
 
 # -- all of it
@@ -357,7 +406,8 @@ def make(results: Results, checkout: Path) -> Made:
     runs = results.runs
     table = summaries(runs, all_runs=True)
     found = list(pictures(runs, table))
-    blocks = {"results": results_block(results), "aims": goals_block(table),
+    blocks = {"results": results_block(results, table),
+              "aims": goals_block(table, results.failures),
               "sustained": sustained_block(table, runs), "clients": clients_block(table)}
     blocks |= {picture.name: picture_block(picture) for picture in found}
     text = (checkout / DOCUMENT).read_text(encoding="utf-8")

@@ -41,6 +41,7 @@ SETTINGS = {    # of matplotlib; text stays text
     "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#dddddd", "axes.axisbelow": True,
     "legend.frameon": False, "path.simplify": False,
 }
+FAR = 4                 # times the value, where an interval has no end
 BAR_WIDTH = 0.84        # of a slot, for all of its bars together
 
 
@@ -122,14 +123,15 @@ def draw(axes: Axes, panel: Panel) -> None:
      "stacks": draw_stacks}[panel.kind](axes, panel)
     if panel.level is not None:
         axes.axhline(panel.level, color="#222222", linewidth=1)
-        highest = max(mark.high for marks in panel.series.values() for mark in marks if mark)
+        highest = max(top(mark) for marks in panel.series.values() for mark in marks if mark)
         if highest < 4:
             axes.yaxis.set_major_locator(ticker.MultipleLocator(0.5))
     for step in panel.steps:
         axes.axvline(step, color="#bbbbbb", linewidth=0.8, linestyle=":")
     if panel.log:
         values = [mark for marks in panel.series.values() for mark in marks if mark]
-        low, high = min(mark.low for mark in values), max(mark.high for mark in values)
+        low = min(mark.low or mark.value for mark in values)
+        high = max(map(top, values))
         axes.set_ylim(low / 1.4, high * 1.4)
         if high < low * 100:
             axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -147,12 +149,17 @@ def tick(value: float) -> str:
     return number(value) if abs(value) >= 100 else f"{value:g}"
 
 
+def top(mark: Mark) -> float:
+    """Of what is drawn: an interval without end goes far up."""
+    return mark.high if math.isfinite(mark.high) else mark.value * FAR
+
+
 def intervals(axes: Axes, there: list[tuple[float, Mark]], color: str) -> None:
     there = [(x, mark) for x, mark in there if mark.high > mark.low]
     if there:
         axes.errorbar([x for x, _ in there], [mark.value for _, mark in there],
                       [[max(0.0, mark.value - mark.low) for _, mark in there],
-                       [max(0.0, mark.high - mark.value) for _, mark in there]],
+                       [max(0.0, top(mark) - mark.value) for _, mark in there]],
                       fmt="none", ecolor=color, elinewidth=0.9, capsize=2)
 
 
@@ -175,7 +182,7 @@ def draw_bars(axes: Axes, panel: Panel) -> None:
         intervals(axes, there, "#222222")
         for x, mark in there:
             if mark.words:
-                axes.annotate(mark.words, (x, max(mark.high, mark.value)), xytext=(0, 2),
+                axes.annotate(mark.words, (x, max(top(mark), mark.value)), xytext=(0, 2),
                               textcoords="offset points", ha="center", fontsize=7)
     slots(axes, panel)
 

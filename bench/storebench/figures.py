@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from .calm import stolen_share, undisturbed
-from .numbers import interval_of_median
+from .numbers import interval_of_median, interval_words, ratio_of
 from .variants import VARIANTS
 
 Figures = dict[str, float]
@@ -16,6 +17,8 @@ WHOLE = "whole"             # the phase that stands for all quarters of a run
 
 # Who else works for an operation in a cluster: client processes; CephFS' or S3's daemons.
 IN_FRONT = ("client_", "service_")
+
+LATENCIES = ("mean", "p50", "p99", "p99_9", "max")      # rados bench tells only some
 
 # Figures of which more is better; of all others less is.
 MORE_IS_BETTER = {"iops", "mb_per_second", "worst_second_share", "worst_second_iops"}
@@ -97,16 +100,24 @@ def in_front_of_osds(phase: dict[str, Any]) -> Figures:
                       "busy_processors": usage["machine_busy_seconds"] / usage["wall_seconds"]}
 
 
+def of_standstill(phase: dict[str, Any]) -> Figures:
+    """Time passed, and nothing was done: what an operation would take is without end."""
+    figures = {"iops": 0.0, "mb_per_second": 0.0, "cpu_us_per_operation": math.inf,
+               **{f"{name}_us": math.inf for name in LATENCIES if name in phase["latency_us"]}}
+    return figures | ({"worst_second_iops": 0.0} if phase["seconds"] >= 3 else {})
+
+
 def of_phase(phase: dict[str, Any], store: str) -> Figures:
     operations, seconds = phase["operations"], phase["seconds"]
-    if not operations or not seconds:
+    if not seconds:
         return {}
+    if not operations:
+        return of_standstill(phase)
     usage, latency = phase["usage"], phase["latency_us"]
     figures = {
         "iops": operations / seconds,
         "mb_per_second": phase["payload_bytes"] / seconds / 1e6,
-        **{f"{name}_us": latency[name] for name in ("mean", "p50", "p99", "p99_9", "max")
-           if name in latency},     # rados bench tells only some
+        **{f"{name}_us": latency[name] for name in LATENCIES if name in latency},
         "cpu_us_per_operation":
             (usage["user_seconds"] + usage["system_seconds"]) / operations * 1e6,
         "flushes_per_operation": usage["disk_flushes"] / operations,
@@ -151,7 +162,11 @@ def of_quarters(result: dict[str, Any]) -> Figures:
     payload = sum(phase["payload_bytes"] for phase in phases)
     operations = sum(phase["operations"] for phase in phases)
     seconds = sum(phase["seconds"] for phase in phases)
-    if not payload or not seconds or result["options"]["store"] in ("memstore", "raw"):
+    if not seconds or result["options"]["store"] in ("memstore", "raw"):
+        return {}
+    if not operations:
+        return {"iops": 0.0, "write_amplification_disk": math.inf}
+    if not payload:
         return {}
     written = sum(phase["usage_settled"]["disk_write_bytes"] for phase in phases)
     return {"iops": operations / seconds, "write_amplification_disk": written / payload}
@@ -159,13 +174,15 @@ def of_quarters(result: dict[str, Any]) -> Figures:
 
 @dataclass(frozen=True)
 class Summary:
-    """One figure over the rounds: the median, and 95 % of the bootstrap's medians."""
+    """One figure over the rounds: the median, and its interval (of fewer than six their range,
+    else 95 % of the bootstrap's medians). `runs` says of which run each value is."""
 
     median: float
     low: float
     high: float
     rounds: int
     values: tuple[float, ...] = field(default=(), compare=False)
+    runs: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def spread(self) -> float:
@@ -173,12 +190,29 @@ class Summary:
         return (self.high - self.low) / 2 / self.median if self.median else 0
 
 
-def summarize(values: list[float]) -> Summary:
-    return Summary(statistics.median(values), *interval_of_median(values), len(values),
-                   tuple(values))
+def summarize(values: Iterable[float], runs: Iterable[int] = ()) -> Summary:
+    values = tuple(values)
+    return Summary(statistics.median(values), *interval_of_median(values), len(values), values,
+                   tuple(runs))
+
+
+def ratio_by_run(later: Summary | None, earlier: Summary | None) -> Summary | None:
+    """Of two phases that the same runs had: what one run has in common with itself, another one
+    does not have."""
+    before = dict(zip(earlier.runs, earlier.values)) if earlier else {}
+    pairs = {run: ratio_of(value, before[run]) for run, value in
+             (zip(later.runs, later.values) if later else ()) if run in before}
+    return summarize(pairs.values(), pairs) if pairs else None
 
 
 Key = tuple[str, str, str]      # cell, phase, variant
+
+
+def interval_note(table: dict[Key, dict[str, Summary]],
+                  cells: Container[str] | None = None) -> str:
+    """What the intervals of these cells' figures are, or of all; nothing where there are none."""
+    return interval_words(summary.rounds for (cell, _, _), figures in table.items()
+                          if cells is None or cell in cells for summary in figures.values())
 
 
 def order(variant: str) -> int:
@@ -196,16 +230,17 @@ def of_phases(run: dict[str, Any]) -> dict[str, Figures]:
 
 def summaries(runs: list[dict[str, Any]], all_runs: bool = False) -> dict[Key, dict[str, Summary]]:
     """Of every figure of every cell, phase and variant, over its calm runs, or over all."""
-    gathered: dict[Key, dict[str, list[float]]] = {}
-    for run in runs if all_runs else undisturbed(runs):
+    gathered: dict[Key, dict[str, dict[int, float]]] = {}
+    for place, run in enumerate(runs if all_runs else undisturbed(runs)):
         for phase, figures in of_phases(run).items():
             into = gathered.setdefault((run["cell"], phase, run["variant"]), {})
             for name, value in figures.items():
-                if math.isfinite(value):
-                    into.setdefault(name, []).append(value)
+                if not math.isnan(value):
+                    into.setdefault(name, {})[place] = value
     # What is compared stands together: cells and phases in the order in which they were run.
     places = {key[:2]: place for place, key in reversed(list(enumerate(gathered)))}
     cells = {key[0]: place for place, key in reversed(list(enumerate(gathered)))}
     ordered = sorted(gathered, key=lambda key: (cells[key[0]], places[key[:2]], order(key[2])))
-    return {key: {name: summarize(values) for name, values in gathered[key].items()}
+    return {key: {name: summarize(values.values(), values)
+                  for name, values in gathered[key].items()}
             for key in ordered}

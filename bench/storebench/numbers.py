@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 SURE = 0.95     # of what repeated measurements would give, the part that an interval holds
+# So few measurements have no such interval: the range of five holds the median with 94 %, that of
+# three with 75 %. What stands for it is their range, and is called so.
+FEWEST = 6
 
 
 def number(value: float) -> str:
@@ -69,17 +72,53 @@ def interval_of_median(values: Iterable[float]) -> tuple[float, float]:
     return middle_of(chances_of_median(values))
 
 
+def ratio_of(ours: float, theirs: float) -> float:
+    """Where nothing was done a rate is 0, and what an operation takes is infinite: so it is then
+    of ours, whatever theirs is."""
+    if not ours or ours == math.inf:
+        return ours
+    return ours / theirs if theirs else math.inf
+
+
+def difference_of(ours: float, theirs: float) -> float:
+    return ours if ours == math.inf else ours - theirs
+
+
+def interval_of_both(ours: Iterable[float], theirs: Iterable[float],
+                     compare: Callable[[float, float], float]) -> tuple[float, float]:
+    """Of what `compare` makes of both medians: it grows with ours, and falls with theirs."""
+    ours, theirs = list(ours), list(theirs)
+    if min(len(ours), len(theirs)) < FEWEST:
+        (low, high), (least, most) = interval_of_median(ours), interval_of_median(theirs)
+        return compare(low, most), compare(high, least)
+    below = chances_of_median(theirs)
+    return middle_of([(compare(a, b), p * q) for a, p in chances_of_median(ours)
+                      for b, q in below])
+
+
 def interval_of_ratio(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
     """Of the medians' ratio."""
-    below = chances_of_median(theirs)
-    return middle_of([(a / b, p * q) for a, p in chances_of_median(ours) for b, q in below if b])
+    return interval_of_both(ours, theirs, ratio_of)
 
 
 def interval_of_difference(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
-    below = chances_of_median(theirs)
-    return middle_of([(a - b, p * q) for a, p in chances_of_median(ours) for b, q in below])
+    return interval_of_both(ours, theirs, difference_of)
 
 
 def interval_of_percentile(values: Iterable[float], share: float) -> tuple[float, float]:
     values = list(values)
+    if len(values) < FEWEST:
+        return min(values), max(values)
     return middle_of(chances_of_ranks(values, (rank_of(share, len(values)),)))
+
+
+def interval_words(counts: Iterable[int]) -> str:
+    """What an interval is, of figures that are medians of so many runs each."""
+    several = {count for count in counts if count > 1}
+    few = sorted(count for count in several if count < FEWEST)
+    said = []
+    if few:
+        said.append(f"the range of {' or '.join(map(str, few))} runs")
+    if several - set(few):
+        said.append("95 % of the bootstrap's medians" + (f" of {FEWEST} or more" if few else ""))
+    return ", or ".join(said)

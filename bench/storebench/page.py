@@ -8,6 +8,7 @@ from typing import Any
 
 from . import draw, panels, sustained, table as tables
 from .document import value_text
+from .failures import failures_of
 from .figures import SUSTAINED
 from .numbers import number
 from .panels import FLOOR, Panel
@@ -63,6 +64,11 @@ def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
                f" TableStore {m.get('tablestore_commit', '?')}, {m.get('ceph', '')}")
 
 
+def failed(sessions: list[dict[str, Any]]) -> str:
+    return preformatted([f"{cell} on {variant}: {failed} of {total}" for (cell, variant),
+                         (failed, total) in failures_of(sessions).counts.items()])
+
+
 def goals(table: Table) -> str:
     rows, last = [], None
     for each in verdicts(table):
@@ -79,8 +85,9 @@ def goals(table: Table) -> str:
                     f"<td class='{kind}'>{kind}</td></tr>")
     if not rows:
         return ""
-    return ("<table><tr><th>workload</th><th>TableStore</th><th>against</th><th>ratio [95 %]</th>"
-            "<th>aim</th><th></th></tr>" + "".join(rows) + "</table>")
+    return ("<table><tr><th>workload</th><th>TableStore</th><th>against</th>"
+            f"<th>{tables.ratio_title(table)}</th><th>aim</th><th></th></tr>"
+            + "".join(rows) + "</table>")
 
 
 def all_figures(table: Table) -> str:
@@ -99,8 +106,8 @@ def all_figures(table: Table) -> str:
         spread = figures["iops"].spread if "iops" in figures else 0
         rows.append(f"<tr><td>{escape(variant)}</td>{cells}<td>{spread:.0%}</td>"
                     f"<td>{escape(tables.ratio_to_best(table, cell, phase, variant))}</td></tr>")
-    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th><th>ratio [95 %]</th></tr>'
-            f"{''.join(rows)}</table></div>")
+    return (f'<div class="wide"><table><tr><th></th>{head}<th>+-</th>'
+            f"<th>{tables.ratio_title(table)}</th></tr>{''.join(rows)}</table></div>")
 
 
 def over_time(runs: list[dict[str, Any]]) -> Iterator[Panel]:
@@ -144,6 +151,7 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
     parts = [
         *(section(each.title, each.caption, chart(each.panels, each.columns, each.inches))
           for each in pictures(runs, table)),
+        section("Failed", "Runs that have no figures.", failed(sessions)),
         section("Over time", "Each line is the store's round of median speed.",
                 chart(over_time(runs), 2)),
         section("By size", "16 in flight. Dotted is what the file system does with no store at all:"
@@ -169,7 +177,7 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " the disk wrote. All are on one machine: where its processors are busy, IOPS are"
                 " what is left of them for an OSD.", preformatted(
                     list(tables.clusters_table(table)))),
-        section("All figures", "Medians; +- is half of their 95 % interval (bootstrap). WA: bytes"
+        section("All figures", "Medians; +- is half of their interval. WA: bytes"
                 " written per payload byte, by the store's own count; WA disk: by the disk's, until"
                 " the background work was done, with all that others wrote.", all_figures(table)),
     ]

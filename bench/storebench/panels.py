@@ -1,6 +1,7 @@
 """What a picture shows, as plain data: which store has which value where. Nothing here draws."""
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable, Iterator
@@ -88,7 +89,10 @@ def size_of(name: str) -> int:
     return int(found.group(1)) * UNITS[found.group(2)] if found else 0
 
 
-def mark_of(summary: Summary, factor: float = 1, words: str = "") -> Mark:
+def mark_of(summary: Summary | None, factor: float = 1, words: str = "") -> Mark | None:
+    """None where nothing was done that could take any time."""
+    if not summary or not math.isfinite(summary.median):
+        return None
     return Mark(summary.median * factor, summary.low * factor, summary.high * factor, words)
 
 
@@ -261,7 +265,8 @@ def relative(table: Table, kind: str, stores: Iterable[str]) -> Panel:
     def is_of(cell: str, phase: str) -> bool:
         return (cell == kind or cell.startswith(kind + "-")) and phase != "run"
 
-    there = [key for key in table if is_of(key[0], key[1]) and table[key].get("iops")]
+    there = [key for key in table if is_of(key[0], key[1])
+             and "iops" in table[key] and table[key]["iops"].median]
     ours = next((name for name in OURS if any(variant == name for _, _, variant in there)), "")
     keys = [(cell, phase) for cell, phase, variant in there if variant == ours]
     series: dict[str, list[Mark | None]] = {}

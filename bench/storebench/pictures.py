@@ -2,20 +2,19 @@
 stores. Each has the place of its file's name below doc/dev."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from . import panels
-from .figures import WHOLE
+from .figures import WHOLE, interval_note
 from .panels import Panel
-from .targets import BEST, Table, best_bluestore
+from .targets import BEST, METADATA, Table, best_bluestore
 from .variants import OURS
 
 TEN_SECONDS = 10.0
 STORES = (*OURS, BEST)
 ALL_STORES = (*STORES, "kstore", "memstore")
-METADATA = ("create", "stat", "attributes", "list", "rename", "remove")
 SUSTAINED_CELLS = {     # in the order of the document's table, with names for people
     "sustained-rados-4K": "rados bench, 4K",
     "sustained-overwrite-4K-qd16": "overwrites, 4K",
@@ -49,6 +48,11 @@ def pictures(runs: list[dict[str, Any]], table: Table) -> Iterator[Picture]:
     yield bytes_written(table)
 
 
+def thin_lines(table: Table, cells: Iterable[str]) -> str:
+    note = interval_note(table, set(cells))
+    return f" Thin lines are {note}." if note else ""
+
+
 def throughput_by_size(table: Table) -> Picture:
     stores = (*STORES, "kstore")
     found = [panels.by_size(table, "new", depth, "iops", stores, f"depth {depth}",
@@ -58,8 +62,8 @@ def throughput_by_size(table: Table) -> Picture:
     return Picture(
         "throughput-by-size", "New objects by their size",
         "Operations per second above, times the best of BlueStore's settings below: new objects in"
-        " a store that nobody has written to before, 16 and 64 in flight. Thin lines are 95 %"
-        " intervals. SwimStore's figure 3.", found, 2, (9, 6))
+        " a store that nobody has written to before, 16 and 64 in flight. SwimStore's figure 3."
+        + thin_lines(table, panels.write_cells(table, "new").values()), found, 2, (9, 6))
 
 
 def last_phase(table: Table, cell: str) -> str:
@@ -87,8 +91,8 @@ def metadata(table: Table) -> Picture:
     return Picture(
         "metadata", "A million objects without data",
         "Operations per second, 16 in flight, with memory for a third of the table; of list,"
-        " calls. Thin lines are 95 % intervals. TableFS's figures of creation, query,"
-        " rename and removal.",
+        " calls. TableFS's figures of creation, query, rename and removal."
+        + thin_lines(table, ["metadata-1000K"]),
         [panels.one_phase(table, "metadata-1000K", phase, ALL_STORES, phase, "operations/s")
          for phase in METADATA], 3, (9, 5))
 
@@ -98,11 +102,14 @@ def bytes_written(table: Table) -> Picture:
              for size in ("4K", "64K", "1M")}
     long = {name: (cell, WHOLE) for cell, name in SUSTAINED_CELLS.items()}
     words = "bytes / payload byte"
+    cells = [cell for cell, _ in (*short.values(), *long.values())]
     return Picture(
         "bytes-written", "Bytes written for each byte of payload",
         "By the disk's own count, with all that was written in the background: on the left runs of"
         " seconds on a new store, on the right a quarter of an hour. Of BlueStore's settings the"
-        " one that writes least. SwimStore's figure 2, SlimDB's write amplification.",
+        " one that writes least. Provisioned leaves out what mkfs wrote, as BlueStore's file was"
+        " written before. SwimStore's figure 2, SlimDB's write amplification."
+        + thin_lines(table, cells),
         [panels.bars(table, short, "write_amplification_disk", (*STORES, "kstore"),
                      "seconds: new objects, depth 16", words),
          panels.bars(table, long, "write_amplification_disk", STORES, "a quarter of an hour",

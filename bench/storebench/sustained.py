@@ -2,11 +2,12 @@
 fast as the load makes it necessary."""
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from .figures import SUSTAINED
+from .figures import SUSTAINED, ratio_by_run
 from .numbers import number
 from .targets import Table, best_bluestore
 from .variants import OURS
@@ -54,7 +55,10 @@ def quarter_line(table: Table, cell: str, phase: str, variant: str) -> str:
     figures, run = table[cell, phase, variant], table[cell, "run", variant]
 
     def of(name: str) -> str:
-        return number(figures[name].median) if name in figures else ""
+        if name not in figures:
+            return ""
+        median = figures[name].median
+        return number(median) if math.isfinite(median) else "-"     # none was done
 
     used = number(run[f"{space_of(variant)} bytes {phase}"].median / 1e9)
     return (f"{phase.split()[-1]:>8}{of('iops'):>9}{of('p99_9_us'):>10}"
@@ -68,9 +72,10 @@ def space_of(variant: str) -> str:
 
 def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> str:
     first, last = (table[cell, phases[i], variant].get("iops") for i in (0, -1))
-    if not first or not last or not first.median:
+    by_run = ratio_by_run(last, first)
+    if not by_run or not first or not last or not first.median:
         return f"{variant}: nothing was done in a whole quarter"
-    said = f"{variant}: the last quarter is {last.median / first.median:.2f} of the first"
+    said = f"{variant}: the last quarter is {by_run.median:.2f} of the first"
     best = best_bluestore(table, cell, phases[-1], "iops") if variant in OURS else None
     return said + (f", {last.median / best[1].median:.2f}x of {best[0]}"
                    if best and best[1].median else "")

@@ -1,10 +1,11 @@
 """Results as a person reads them in a terminal."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from .figures import Summary
-from .numbers import interval_of_ratio, number
+from .figures import Summary, interval_note
+from .numbers import interval_of_ratio, number, ratio_of
 from .targets import Table, Verdict, best_bluestore, verdicts
 from .variants import OURS
 
@@ -24,7 +25,9 @@ WIDTH = 9
 
 
 def figure(summary: Summary | None) -> str:
-    return number(summary.median) if summary else ""
+    if not summary:
+        return ""
+    return number(summary.median) if math.isfinite(summary.median) else "-"     # none was done
 
 
 def ratio_to_best(table: Table, cell: str, phase: str, variant: str) -> str:
@@ -33,16 +36,21 @@ def ratio_to_best(table: Table, cell: str, phase: str, variant: str) -> str:
         return ""
     best = best_bluestore(table, cell, phase, "iops")
     ours = table[cell, phase, variant].get("iops")
-    if not best or not ours or not best[1].median:
+    if not best or not ours:
         return ""
     name, theirs = best
     low, high = interval_of_ratio(ours.values, theirs.values)
-    return f"{ours.median / theirs.median:.2f}x [{low:.2f} {high:.2f}] of {name}"
+    return f"{ratio_of(ours.median, theirs.median):.2f}x [{low:.2f} {high:.2f}] of {name}"
+
+
+def ratio_title(table: Table) -> str:
+    note = interval_note(table)
+    return f"ratio [{note}]" if note else "ratio"
 
 
 def cells_table(table: Table) -> Iterator[str]:
     yield (f"{'':{NAME_WIDTH}}" + "".join(f"{title:>{WIDTH}}" for _, title in COLUMNS)
-           + f"{'+-':>6}  ratio [95 %]")
+           + f"{'+-':>6}  {ratio_title(table)}")
     last = None
     for (cell, phase, variant), figures in table.items():
         if phase == "run":

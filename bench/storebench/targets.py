@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from .figures import MORE_IS_BETTER, WHOLE, Key, Summary
-from .numbers import (interval_of_difference, interval_of_percentile, interval_of_ratio,
-                      percentile)
+from .cells import LEVELS
+from .figures import MORE_IS_BETTER, WHOLE, Key, Summary, ratio_by_run
+from .numbers import (difference_of, interval_of_difference, interval_of_percentile,
+                      interval_of_ratio, percentile, ratio_of)
 from .variants import OURS, PEERS
 
 Table = dict[Key, dict[str, Summary]]
@@ -16,6 +17,7 @@ Table = dict[Key, dict[str, Summary]]
 BEST = "best bluestore"
 FIRST_QUARTER = "its first quarter"
 THIN = OURS[:1]
+METADATA = ("create", "stat", "attributes", "list", "rename", "remove")     # metadata-*'s phases
 
 
 def best_bluestore(table: Table, cell: str, phase: str, figure: str) \
@@ -61,6 +63,14 @@ class Goal:
     def covers(self, cell: str) -> bool:
         return any(cell == each or cell.startswith(each + "-") for each in self.cells)
 
+    def expected(self) -> set[tuple[str, str, str]]:
+        """(cell, phase, store) of what has to be measured before it can be reached. The phase of a
+        cell that is judged by one only is ""."""
+        return {(cell.name, phase, store)
+                for level in LEVELS.values() for cell in level() if self.covers(cell.name)
+                for store in self.stores if store in cell.stores_of_its_own
+                for phase in (METADATA if cell.workload == "metadata" else ("",))}
+
     def _judge(self, table: Table, cell: str, phase: str, variant: str) -> Verdict | None:
         ours = table[cell, phase, variant][self.figure]
         if not self.against:
@@ -70,14 +80,19 @@ class Goal:
                 interval = interval_of_percentile(ours.values, self.share)
             return Verdict(self, variant, cell, phase, ours, None, "", value, *interval)
         other = self._other(table, cell, phase, variant)
-        if not other or (not other[1].median and not self.difference):
+        if not other:
             return None
         name, theirs = other
         if self.difference:
-            value = ours.median - theirs.median
+            value = difference_of(ours.median, theirs.median)
             interval = interval_of_difference(ours.values, theirs.values)
+        elif self.against == FIRST_QUARTER:
+            by_run = ratio_by_run(ours, theirs)
+            if not by_run:
+                return None
+            value, interval = by_run.median, (by_run.low, by_run.high)
         else:
-            value = ours.median / theirs.median
+            value = ratio_of(ours.median, theirs.median)
             interval = interval_of_ratio(ours.values, theirs.values)
         return Verdict(self, variant, cell, phase, ours, theirs, name, value, *interval)
 
@@ -113,6 +128,11 @@ class Verdict:
     def met(self) -> bool:
         bound = self.goal.bound
         return self.value <= bound if self.goal.at_most else self.value >= bound
+
+    @property
+    def answers(self) -> tuple[str, str, str]:
+        """What of Goal.expected() it is."""
+        return self.cell, self.phase if self.phase in METADATA else "", self.store
 
     @property
     def distance(self) -> float:

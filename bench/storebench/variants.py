@@ -78,8 +78,8 @@ VARIANTS = {each.name: each for each in (
 
 OURS = ("tablestore-thin", "tablestore")       # what is the default comes first
 SETTINGS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-v2", "bluestore-hdd-v2")
-LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")
-PEERS = (*SETTINGS, *LOOPS)     # the best of those that were measured is what counts
+LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")    # only shown
+PEERS = SETTINGS        # the best of those that were measured is what counts
 
 
 def fixed_caches(store: str, size: int, data: bool = True) -> dict[str, str]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from storebench import document, draw, panels
-from storebench.document import DOCUMENT, FOLDER, README, Results, differences, make
+from storebench.document import (DOCUMENT, FOLDER, README, RESULTS, Results, differences,
+                                 make)
 from storebench.figures import summaries
 from storebench.page import page
 from storebench.pictures import pictures
@@ -64,8 +65,8 @@ class Document(unittest.TestCase):
     def test_a_line_has_ratio_interval_and_absolute_figures(self) -> None:
         line = next(each for each in self.rows("aims") if "rados bench 4K, one OSD  " in each)
         self.assertRegex(line, r">= 1\.4 +``rados-4K``, write +\*\*2\.00 \[1\.\d\d, 2\.\d\d\]\*\*"
-                               r" +\*\*2\.40 \[.*\]\*\* +1,000/s +1,200/s +500/s \(hdd\) +yes;"
-                               " 1 workload not measured$")
+                               r" +\*\*2\.40 \[.*\]\*\* +1,000/s +1,200/s +500/s \(hdd\) +not all"
+                               " measured; 1 not$")
 
     def test_a_goal_of_several_workloads_shows_the_one_that_is_furthest(self) -> None:
         runs = [run(store, 1, operations, cell) for cell, operations in
@@ -74,9 +75,123 @@ class Document(unittest.TestCase):
         lines = self.rows("aims", runs)
         line = next(each for each in lines if "4K to 32K" in each)
         self.assertIn("``new-8K-qd64``", line)
-        self.assertTrue(line.endswith("no, 1 of 3; 5 workloads not measured"), line)
+        self.assertTrue(line.endswith("no, 1 of 3; 5 not measured"), line)
         missed = next(each for each in lines if each.startswith("* new objects of 4K"))
         self.assertTrue(missed.endswith("``new-8K-qd64`` 1.20; ``new-16K-qd16`` 1.40"), missed)
+
+    def goal(self, runs: list[dict[str, Any]], name: str) -> str:
+        return next(each for each in self.rows("aims", runs) if each.startswith(name))
+
+    def test_what_was_measured_in_full_is_reached(self) -> None:
+        """Each workload, each of its operations, each of the goal's stores; yes, if all are met."""
+        names = ("create", "stat", "attributes", "list", "rename", "remove")
+        runs = [run(store, 1, 0, "metadata-1000K")
+                for store in ("tablestore-thin", "bluestore-ssd")]
+        for each, rate in zip(runs, (1500, 1000)):
+            each["result"]["phases"] = [phase(name=name, operations=rate) for name in names]
+        self.assertTrue(self.goal(runs, "a million").endswith(" yes, 6 of 6"))
+        del runs[0]["result"]["phases"][3]
+        self.assertTrue(self.goal(runs, "a million").endswith(" not all measured, 5 of 5; 1 not"))
+
+    def test_one_of_two_stores_is_not_all(self) -> None:
+        others = [run("bluestore-ssd", 1, 1000, f"overwrite-64K-qd{depth}", name="overwrite")
+                  for depth in (16, 64)] + [run("bluestore-ssd", 1, 1000, "new-64K-qd64")]
+        ours = {store: [run(store, 1, 1200, each["cell"], name=each["result"]["phases"][0]["name"])
+                        for each in others] for store in OURS}
+        for runs, said in ((ours["tablestore"], "provisioned only, 3 of 3"),
+                           (ours["tablestore-thin"], "not all measured, 3 of 3; 3 not"),
+                           (ours["tablestore"] + ours["tablestore-thin"], "yes, 6 of 6")):
+            line = self.goal(runs + others, "new objects of 64K, depth 64")
+            self.assertRegex(line, rf"\) +{said}$")
+
+    def failed_once(self, store: str, cell: str = "restart-1000K") -> list[dict[str, Any]]:
+        runs = [run(name, number, 1, cell) for name in (*OURS, "bluestore-ssd")
+                for number in range(3)]
+        for each in runs:
+            each["result"]["values"] = {"mount seconds": 0.1}
+            if each["variant"] == store and each["round"] == 1:
+                each["result"] = {"failed": "'program --dir /some/where' ended with status 1"}
+        return runs
+
+    def test_failed_runs_are_named(self) -> None:
+        said = " ".join(self.rows("results", self.failed_once("tablestore-thin")))
+        self.assertIn("Medians of all 8 runs that did not fail", said)
+        self.assertIn("1 failed:  * ``restart-1000K`` on tablestore-thin: 1 of 3 runs", said)
+        self.assertNotIn("/some/where", said)
+        self.assertIn("None failed.", " ".join(self.rows("results")))
+
+    def test_a_goal_of_which_a_run_failed_is_not_reached(self) -> None:
+        name = "restart after"
+        self.assertTrue(self.goal(self.failed_once("kstore"), name).endswith(" yes, 2 of 2"))
+        self.assertTrue(self.goal(self.failed_once("bluestore-ssd"), name).endswith(
+            " yes, 2 of 2"))
+        for store in OURS:
+            runs = self.failed_once(store)
+            self.assertTrue(self.goal(runs, name).endswith(" no, 2 of 2; 1 failed"))
+            missed = next(each for each in self.rows("aims", runs) if each.startswith(f"* {name}"))
+            self.assertIn("``restart-1000K``" + (" (provisioned)" if store == "tablestore" else "")
+                          + ": 1 of 3 runs failed", missed)
+        nothing = [each | {"result": {"failed": "x"}} for each in self.failed_once("tablestore")]
+        self.assertTrue(self.goal(nothing, name).endswith(" no; 6 failed; 2 not measured"))
+
+    def stalled(self, store: str) -> list[dict[str, Any]]:
+        cell = "sustained-overwrite-4K-qd16"
+        runs = [run(name, 1, 0, cell) for name in (*OURS, "bluestore-ssd")]
+        for each in runs:
+            each["result"]["phases"] = [phase(name=f"overwrite {i}", operations=1000)
+                                        for i in range(1, 5)]
+            if each["variant"] == store:
+                each["result"]["phases"][3] |= {"operations": 0, "payload_bytes": 0}
+        return runs
+
+    def test_a_store_that_stood_still_does_not_reach_it(self) -> None:
+        runs = self.stalled("tablestore-thin")
+        for name, said in (("4K random overwrites, last quarter of", r" 0\.00 .* 0/s .*"),
+                           ("4K random overwrites, last quarter: p99", r" inf .* none done .*")):
+            self.assertRegex(self.goal(runs, name), said + r" no, 0 of 2$")
+        line = next(each for each in self.rows("sustained", runs) if " default " in each)
+        self.assertRegex(line, r" 500 +500 +500 +0 +0\.00 +0\.00 +none done ")
+
+    def test_whoever_works_beats_who_stands_still(self) -> None:
+        line = self.goal(self.stalled("bluestore-ssd"), "4K random overwrites, last quarter of")
+        self.assertRegex(line, r" \*\*inf\*\* .* 0/s \(ssd\) +yes, 2 of 2$")
+
+    def test_an_interval_of_few_runs_is_called_their_range(self) -> None:
+        def said(*counts: int) -> str:
+            runs = [run(store, n, 100 + n) for store, count in
+                    zip(("tablestore-thin", "bluestore-ssd"), counts) for n in range(count)]
+            made = make(results(runs), CHECKOUT)
+            caption = block(made.texts[DOCUMENT], ".rst", "throughput-by-size")
+            note = re.search(r"in brackets, where there was more than one: (.*?)\. ",
+                             block(made.texts[DOCUMENT], ".rst", "results"))
+            readme = re.search(r"In brackets: (.*)\.\n",
+                               block(made.texts[README], ".md", "figures"))
+            lines = re.search(r"Thin lines are (.*)\.\n", caption)
+            self.assertEqual({found and found[1] for found in (note, readme, lines)},
+                             {note and note[1]})
+            return note[1] if note else ""
+
+        self.assertEqual(said(1, 1), "")
+        self.assertEqual(said(3, 3), "the range of 3 runs")
+        self.assertEqual(said(3, 5), "the range of 3 or 5 runs")
+        self.assertEqual(said(6, 7), "95 % of the bootstrap's medians")
+        self.assertEqual(said(1, 20), "95 % of the bootstrap's medians")
+        self.assertEqual(said(5, 20), "the range of 5 runs, or 95 % of the bootstrap's medians of"
+                                      " 6 or more")
+
+    def test_sessions_say_how_often_and_how_long(self) -> None:
+        for changes, said in (
+                ({}, "1 round of 2 s; tablestore-thin"),
+                ({"tries": 1}, "1 round of 2 s, at most 1 try; tablestore-thin"),
+                ({"tries": 3, "level": "full"},
+                 "1 round of 2 s (``rados-4K``: 60 s), at most 3 tries; tablestore-thin")):
+            runs = [run("tablestore-thin", 1, 1000, cell) for cell in ("new-4K-qd16", "rados-4K")]
+            one = Results(["2026-01-01T0000-full"], [SESSION | changes | {"runs": runs}])
+            text = make(one, CHECKOUT).texts[DOCUMENT]
+            self.assertIn(f"2 workloads, {said}\n", block(text, ".rst", "results"))
+        one = Results(["2026-01-01T0000-full"],
+                      [SESSION | {"level": "full", "runs": [run("kstore", 1, 9, "rados-4K")]}])
+        self.assertIn("1 round of 60 s; kstore\n", make(one, CHECKOUT).texts[DOCUMENT])
 
     def test_what_was_not_measured_says_so(self) -> None:
         lines = self.rows("aims", [run("tablestore", 1, 5, "new-4K-qd16"),
@@ -150,6 +265,41 @@ class Document(unittest.TestCase):
                     1, "bench/page: the document is of one commit, and these are of "
                        f"{', '.join(commits)}\n"))
                 self.assertEqual(len(list(Path(folder).iterdir())), len(commits))
+
+    def page_of(self, folder: Path, commits: tuple[str, ...], *words: str) -> tuple[int, str]:
+        paths = []
+        for i, commit in enumerate(commits):
+            session = SESSION | {"runs": [run("tablestore-thin", 1, 1)],
+                                 "machine": SESSION["machine"] | {"tablestore_commit": commit}}
+            paths.append(folder / f"2026-01-0{i + 1}T0000-full.json")
+            paths[-1].write_text(json.dumps(session))
+        done = subprocess.run([sys.executable, CHECKOUT / "bench/page", *words, *paths],
+                              capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    def test_the_same_code_is_a_commits(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for commits in (("abc", "abd-dirty"), ("unknown",), ("abc", "unknown")):
+                self.assertEqual(
+                    self.page_of(Path(folder), commits, "--draft", folder, "--same-code"),
+                    (1, "bench/page: the document is of one commit, and these are of "
+                        f"{', '.join(commits)}\n"))
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
+    def test_the_same_code_of_two_commits_is_shown(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.page_of(Path(folder), ("abc", "abd"), "--draft", folder,
+                                          "--same-code"), (0, ""))
+
+    def test_results_that_nobody_else_has_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            status, said = self.page_of(Path(folder), ("abc",))
+            self.assertEqual(status, 1)
+            self.assertRegex(said, "2026-01-01T0000-full.json is not in bench/results, where")
+            done = subprocess.run([sys.executable, CHECKOUT / "bench/page",
+                                   CHECKOUT / RESULTS / "other.json"],
+                                  capture_output=True, text=True)
+            self.assertRegex(done.stderr, "other.json has no name as ./run bench gives them")
 
 
 class Committed(unittest.TestCase):
@@ -267,6 +417,17 @@ class Report(unittest.TestCase):
         self.assertIn("P&lt;&amp;&gt;", text)
         self.assertIn("2.00 [1.", text)     # the ratio
         self.assertIn("the last quarter is 0.84 of the first", text)
+
+    def test_it_names_what_failed_and_shows_who_stood_still(self) -> None:
+        runs = sample_runs()
+        for each in runs:
+            if each["variant"] in ("tablestore-thin", "bluestore-ssd") and each["round"] < 1:
+                for part in each["result"]["phases"]:
+                    part |= {"operations": 0, "payload_bytes": 0}
+        session = SESSION | {"runs": [*runs, run("kstore", 1, 1) | {"result": {"failed": "x"}}]}
+        text = page([session], runs, summaries(runs))
+        self.assertIn("new-4K-qd16 on kstore: 1 of 4", text)
+        self.assertNotIn("<h2>Failed", self.report(sample_runs()))
 
     def test_its_numbers_have_no_exponents(self) -> None:
         text = self.report(sample_runs())

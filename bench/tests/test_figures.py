@@ -1,6 +1,7 @@
 """The arithmetic of ./run bench: figures, medians, goals, cells."""
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import unittest
@@ -11,7 +12,7 @@ from storebench.cells import FEW, LEVELS, chosen
 from storebench.numbers import (chances_of_median, interval_of_difference, interval_of_median,
                                 interval_of_percentile, interval_of_ratio, number, percentile)
 from storebench.temperature import wrong_temperature
-from storebench.variants import SETTINGS, VARIANTS
+from storebench.variants import LOOPS, SETTINGS, VARIANTS
 
 from samples import phase, run
 
@@ -51,6 +52,39 @@ class Figures(unittest.TestCase):
         for variant, iops in (("kstore", 50), ("memstore", 10)):
             self.assertEqual(summed["new-4K-qd16", "new", variant]["iops"],
                              figures.Summary(iops, iops, iops, 1))
+
+    def test_a_phase_in_which_nothing_was_done_took_forever(self) -> None:
+        found = figures.of_phase(phase(operations=0, seconds=60.0), "tablestore")
+        self.assertEqual((found["iops"], found["worst_second_iops"]), (0, 0))
+        for name in ("mean_us", "p99_9_us", "cpu_us_per_operation"):
+            self.assertEqual(found[name], math.inf)
+        short = figures.of_phase(phase(operations=0, latency_us={"mean": 0, "max": 0}),
+                                 "tablestore")
+        self.assertEqual({*short}, {"iops", "mb_per_second", "cpu_us_per_operation", "mean_us",
+                                    "max_us"})
+        self.assertEqual(figures.of_phase(phase(operations=0, seconds=0), "tablestore"), {})
+
+    def test_whoever_does_nothing_in_all_quarters_has_written_without_end(self) -> None:
+        result = {"options": {"store": "tablestore"},
+                  "phases": [phase(operations=0, payload_bytes=0)] * 4}
+        self.assertEqual(figures.of_quarters(result),
+                         {"iops": 0, "write_amplification_disk": math.inf})
+
+    def test_phases_are_compared_run_by_run(self) -> None:
+        """Of two runs of which one is as slow as the other is fast, both lost a tenth."""
+        runs = [run("kstore", n, 0) for n in range(2)]
+        for each, rate in zip(runs, (100, 1000)):
+            each["result"]["phases"] = [phase(name="w 1", operations=rate),
+                                        phase(name="w 4", operations=rate * 9 // 10)]
+        summed = figures.summaries(runs)
+        first, last = (summed["new-4K-qd16", f"w {i}", "kstore"]["iops"] for i in (1, 4))
+        found = figures.ratio_by_run(last, first)
+        assert found
+        self.assertEqual((found.median, found.low, found.high), (0.9, 0.9, 0.9))
+        del runs[0]["result"]["phases"][0]
+        summed = figures.summaries(runs)
+        first, last = (summed["new-4K-qd16", f"w {i}", "kstore"]["iops"] for i in (1, 4))
+        self.assertEqual(figures.ratio_by_run(last, first), figures.Summary(0.9, 0.9, 0.9, 1))
 
     def test_variation_is_of_whole_seconds(self) -> None:
         steady = figures.steadiness(phase(interval_operations=[10] * 45))
@@ -139,6 +173,22 @@ class Numbers(unittest.TestCase):
         self.assertEqual(interval_of_difference([5, 7, 6], [1]), (4, 6))
         self.assertEqual(interval_of_difference([5, 5, 5], [1, 3, 2]), (2, 4))
 
+    def test_few_runs_have_their_range(self) -> None:
+        five, twenty = [1.0, 2, 3, 4, 5], [float(x) for x in range(1, 21)]
+        self.assertEqual(interval_of_ratio(five, five), (0.2, 5))
+        self.assertEqual(interval_of_difference(five, five), (-4, 4))
+        self.assertEqual(interval_of_percentile(five, 0.95), (1, 5))
+        low, high = interval_of_median(twenty)
+        self.assertEqual(interval_of_ratio(five, twenty), (1 / high, 5 / low))
+        self.assertGreater(interval_of_ratio(twenty, twenty)[0], low / high)
+
+    def test_who_does_nothing_is_compared_too(self) -> None:
+        self.assertEqual(interval_of_ratio([2, 4, 3], [0, 1, 2]), (1, math.inf))
+        self.assertEqual(interval_of_ratio([0] * 6, [0] * 6), (0, 0))
+        self.assertEqual(interval_of_ratio([1] * 6, [0] * 6), (math.inf, math.inf))
+        self.assertEqual(interval_of_ratio([1, math.inf], [math.inf]), (0, math.inf))
+        self.assertEqual(interval_of_difference([1, math.inf], [math.inf]), (-math.inf, math.inf))
+
     def test_a_percentile_is_one_of_the_values(self) -> None:
         twenty = [float(x) for x in range(20, 0, -1)]
         self.assertEqual(percentile(twenty, 0.95), 19)
@@ -173,6 +223,22 @@ class Goals(unittest.TestCase):
                 run("bluestore-hdd", 1, 1000), run("kstore", 1, 5000)]
         found = self.verdict(runs)
         self.assertEqual((found.against, found.value, found.met), ("bluestore-hdd", 1.5, True))
+
+    def test_a_loop_device_is_no_peer(self) -> None:
+        runs = [run("tablestore-thin", 1, 1500), run("bluestore-hdd", 1, 1000),
+                run("bluestore-ssd-loop", 1, 1400)]
+        self.assertEqual(self.verdict(runs).against, "bluestore-hdd")
+        self.assertTrue(set(LOOPS).isdisjoint(targets.PEERS))
+        self.assertTrue(any(set(LOOPS) < set(cell.stores) for cell in chosen("usual", [], [])))
+
+    def test_the_last_quarter_is_held_against_the_first_of_the_same_run(self) -> None:
+        cell = "sustained-rados-4K"
+        runs = [run("tablestore", n, 0, cell) for n in range(3)]
+        for each, rate in zip(runs, (100, 1000, 500)):
+            each["result"]["phases"] = [phase(name="write 1", operations=rate),
+                                        phase(name="write 4", operations=rate * 95 // 100)]
+        found = self.verdict(runs, cell, targets.FIRST_QUARTER)
+        self.assertEqual((found.value, found.low, found.high), (0.95, 0.95, 0.95))
 
     def test_a_goal_that_is_missed_is_missed(self) -> None:
         runs = [run("tablestore-thin", 1, 1499), run("bluestore-hdd", 1, 1000)]
