@@ -5,12 +5,14 @@ import contextlib
 import importlib.util
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,9 @@ class Document(unittest.TestCase):
             missed = next(each for each in self.rows("aims", runs) if each.startswith(f"* {name}"))
             self.assertIn("``restart-1000K``" + (" (provisioned)" if store == "tablestore" else "")
                           + ": 1 of 3 runs failed", missed)
+        other = run("tablestore", 1, 1) | {"result": {"failed": "of another goal"}}
+        self.assertTrue(self.goal(self.failed_once("kstore") + [other], name).endswith(
+            " yes, 2 of 2"))
         nothing = [each | {"result": {"failed": "x"}} for each in self.failed_once("tablestore")]
         self.assertTrue(self.goal(nothing, name).endswith(" no; 6 failed; 2 not measured"))
 
@@ -266,14 +271,15 @@ class Document(unittest.TestCase):
                        f"{', '.join(commits)}\n"))
                 self.assertEqual(len(list(Path(folder).iterdir())), len(commits))
 
-    def page_of(self, folder: Path, commits: tuple[str, ...], *words: str) -> tuple[int, str]:
+    def page_of(self, folder: Path, commits: tuple[str, ...], *words: str | Path,
+                checkout: Path = CHECKOUT) -> tuple[int, str]:
         paths = []
         for i, commit in enumerate(commits):
             session = SESSION | {"runs": [run("tablestore-thin", 1, 1)],
                                  "machine": SESSION["machine"] | {"tablestore_commit": commit}}
             paths.append(folder / f"2026-01-0{i + 1}T0000-full.json")
             paths[-1].write_text(json.dumps(session))
-        done = subprocess.run([sys.executable, CHECKOUT / "bench/page", *words, *paths],
+        done = subprocess.run([sys.executable, checkout / "bench/page", *words, *paths],
                               capture_output=True, text=True)
         return done.returncode, done.stderr
 
@@ -292,14 +298,18 @@ class Document(unittest.TestCase):
                                           "--same-code"), (0, ""))
 
     def test_results_that_nobody_else_has_are_refused(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            status, said = self.page_of(Path(folder), ("abc",))
+        """Said by a program that has no document to write."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            shutil.copytree(CHECKOUT / "bench", folder / "bench",
+                            ignore=shutil.ignore_patterns("results", "tests"))
+            self.assertEqual(self.page_of(folder, ("abc",), checkout=folder), (
+                1, f"bench/page: {folder}/2026-01-01T0000-full.json is not in bench/results, where"
+                   " the document says that it is; move it there, or look at it with --draft"
+                   " DIR\n"))
+            status, said = self.page_of(folder, (), folder / RESULTS / "x.json", checkout=folder)
             self.assertEqual(status, 1)
-            self.assertRegex(said, "2026-01-01T0000-full.json is not in bench/results, where")
-            done = subprocess.run([sys.executable, CHECKOUT / "bench/page",
-                                   CHECKOUT / RESULTS / "other.json"],
-                                  capture_output=True, text=True)
-            self.assertRegex(done.stderr, "other.json has no name as ./run bench gives them")
+            self.assertIn("x.json has no name as ./run bench gives them", said)
 
 
 class Committed(unittest.TestCase):
@@ -390,6 +400,18 @@ class Pictures(unittest.TestCase):
         colors = [draw.style(name)[0] for name in (*OURS, "bluestore-ssd", "kstore", "memstore")]
         self.assertEqual(len(set(colors)), len(colors))
         self.assertEqual(draw.style("best bluestore")[0], draw.style("bluestore-ssd")[0])
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
+    def test_an_interval_without_end_is_drawn(self) -> None:
+        for mark in (panels.Mark(100, 50, math.inf), panels.Mark(100, 0, 200)):
+            for kind, log, level in (("points", True, None), ("points", False, 1),
+                                     ("bars", False, 1)):
+                panel = panels.Panel("t", "y", "", kind, ("a",), {"kstore": [mark]}, log=log,
+                                     level=level)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    self.assertNotRegex(draw.svg([panel], 1, (4, 3)).split("</metadata>")[1],
+                                        r"\b(inf|nan)\b")
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "there is no matplotlib here")
     def test_the_same_results_give_the_same_bytes(self) -> None:

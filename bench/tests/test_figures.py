@@ -173,6 +173,17 @@ class Numbers(unittest.TestCase):
         self.assertEqual(interval_of_difference([5, 7, 6], [1]), (4, 6))
         self.assertEqual(interval_of_difference([5, 5, 5], [1, 3, 2]), (2, 4))
 
+    def test_the_table_says_what_its_intervals_are(self) -> None:
+        runs = [run("tablestore-thin", n, 100 + n) for n in range(3)]
+        title = list(table.cells_table(figures.summaries(runs)))[0]
+        self.assertTrue(title.endswith("+-  ratio [the range of 3 runs]"), title)
+        self.assertTrue(list(table.cells_table(figures.summaries(runs[:1])))[0].endswith("  ratio"))
+
+    def test_a_latency_without_end_has_no_number(self) -> None:
+        lines = list(table.cells_table(figures.summaries([run("tablestore-thin", 1, 0)])))
+        self.assertEqual(lines[2].split()[:4], ["tablestore-thin", "0", "0", "-"])
+        self.assertNotIn("inf", lines[2])
+
     def test_few_runs_have_their_range(self) -> None:
         five, twenty = [1.0, 2, 3, 4, 5], [float(x) for x in range(1, 21)]
         self.assertEqual(interval_of_ratio(five, five), (0.2, 5))
@@ -342,6 +353,13 @@ class Sustained(unittest.TestCase):
         self.assertIn("tablestore-thin: the last quarter is 0.90 of the first,"
                       " 1.50x of bluestore-hdd-v2", lines[5])
         self.assertIn("bluestore-hdd-v2: the last quarter is 0.80 of the first", lines[10])
+
+    def test_a_quarter_in_which_nothing_was_done_has_a_line(self) -> None:
+        long = self.long_run("tablestore-thin", [40000, 38000, 37000, 0])
+        long["result"]["phases"][-1] |= {"seconds": 4.0, "payload_bytes": 0}
+        lines = list(sustained.quarters_table(figures.summaries([long])))
+        self.assertEqual(lines[4].split(), ["tablestore-thin", "4", "0", "-", "0", "5.00"])
+        self.assertEqual(lines[5], "  tablestore-thin: the last quarter is 0.00 of the first")
 
     def test_a_quarter_without_its_99_9_per_cent_has_a_line(self) -> None:
         long = self.long_run("tablestore-thin", [40000, 38000, 37000, 36000])
