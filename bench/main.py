@@ -54,8 +54,16 @@ class Line:
 
 
 def estimated_seconds(cells: list[Cell], seconds: float, rounds: int) -> float:
-    return rounds * sum(len(cell.stores) * (cell.lasts + seconds - DEFAULT_SECONDS)
-                        for cell in cells)
+    return rounds * sum(
+        len(cell.stores) * (cell.lasts + (cell.seconds or seconds) - DEFAULT_SECONDS)
+        for cell in cells)
+
+
+def in_turn(stores: tuple[str, ...], round_number: int) -> tuple[str, ...]:
+    """Each round begins with another store: what one of them leaves to the next, as discards or
+    an idle disk's credit, does not always fall to the same one."""
+    first = (round_number - 1) % len(stores)
+    return stores[first:] + stores[:first]
 
 
 def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
@@ -64,7 +72,7 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
     total = options.rounds * sum(len(cell.stores) for cell in cells)
     for number in range(1, options.rounds + 1):
         for cell in cells:
-            for variant in cell.stores:
+            for variant in in_turn(cell.stores, number):
                 line.prefix = f"{len(runs) + 1}/{total} {cell.name} on {variant}: "
                 line.now("")
                 began = time.monotonic()
@@ -201,7 +209,8 @@ def stores(text: str) -> list[str]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__,
+                                     allow_abbrev=False)
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--quick", dest="level", action="store_const", const="quick",
                        help="a first picture in half an hour")

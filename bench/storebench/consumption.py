@@ -13,19 +13,32 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SECTIONS = ("tablestore", "statistics", "bluestore", "bluefs", "kstore")
 
 
+def proc(daemon: Daemon, name: str) -> str:
+    """A file of the kernel's about its process."""
+    try:
+        return Path(f"/proc/{daemon.pid()}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        daemon.check_alive()
+        raise
+
+
 def processor_seconds(daemon: Daemon) -> tuple[float, float]:
     """In the program itself, and in the kernel."""
-    stat = Path(f"/proc/{daemon.pid()}/stat").read_text().rpartition(")")[2].split()
+    stat = proc(daemon, "stat").rpartition(")")[2].split()
     return int(stat[11]) / TICKS, int(stat[12]) / TICKS
 
 
 def process_usage(daemon: Daemon) -> dict[str, float]:
-    pid = daemon.pid()
     user, system = processor_seconds(daemon)
-    io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    switches = sum(int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
-                   for line in (task / "status").read_text().splitlines()
-                   if "ctxt_switches" in line)
+    io = dict(line.split(": ") for line in proc(daemon, "io").splitlines())
+    switches = 0
+    for task in Path(f"/proc/{daemon.pid()}/task").iterdir():
+        try:
+            status = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue        # a thread has ended
+        switches += sum(int(line.split()[1]) for line in status.splitlines()
+                        if "ctxt_switches" in line)
     return {"user_seconds": user, "system_seconds": system, "context_switches": switches,
             "write_bytes": int(io["write_bytes"]), "read_bytes": int(io["read_bytes"])}
 
@@ -55,7 +68,7 @@ def since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]
 
 def peak_memory_of(osds: Sequence[Daemon]) -> int:
     return sum(int(line.split()[1]) << 10 for osd in osds
-               for line in Path(f"/proc/{osd.pid()}/status").read_text().splitlines()
+               for line in proc(osd, "status").splitlines()
                if line.startswith("VmHWM"))
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from cephcluster.ephemeral import EphemeralCluster
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
 
+from .clients.meter import settle
 from .consumption import changes, counters_of, peak_memory_of, since, usage_of
 
 POOL = "bench"
@@ -41,14 +43,30 @@ def rados_remove(cluster: Cluster) -> None:
              timeout=REMOVAL_SECONDS, watch=cluster.check_daemons)
 
 
-def come_and_go(cluster: Cluster, size: int, threads: int, seconds: float,
-                most_bytes: int) -> list[dict[str, Any]]:
-    """So often as it takes: objects are written until they are `most_bytes`, then removed."""
-    results: list[dict[str, Any]] = []
-    while (left := seconds - sum(float(each["total_time_run"]) for each in results)) >= 1:
-        results.append(rados_write(cluster, size, threads, left, most_bytes))
-        rados_remove(cluster)
-    return results
+class Writes:
+    """What `rados bench` said of each time that it wrote, and what these took together."""
+
+    def __init__(self, cluster: Cluster, size: int, threads: int, most_bytes: int):
+        self._cluster, self._size, self._threads = cluster, size, threads
+        self._most_bytes = most_bytes
+        self.results: list[dict[str, Any]] = []
+        self.usage: Counter[str] = Counter()
+
+    def once(self, seconds: float) -> None:
+        before = usage_of(self._cluster.osds)
+        self.results.append(rados_write(self._cluster, self._size, self._threads, seconds,
+                                        self._most_bytes))
+        self.usage.update(since(before, usage_of(self._cluster.osds)))
+
+    def seconds(self) -> float:
+        return sum(float(each["total_time_run"]) for each in self.results)
+
+    def come_and_go(self, seconds: float) -> None:
+        """So often as it takes: objects are written until they are `most_bytes`, then removed.
+        What a removal takes is not in `usage`."""
+        while (left := seconds - self.seconds()) >= 1:
+            self.once(left)
+            rados_remove(self._cluster)
 
 
 def operations_by_second(result: dict[str, Any]) -> list[int]:
@@ -56,26 +74,29 @@ def operations_by_second(result: dict[str, Any]) -> list[int]:
     return [later - earlier for earlier, later in zip(finished, finished[1:])]
 
 
-def measured(osd: Daemon, name: str, size: int, threads: int,
-             write: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
-    """A phase in the form of ceph_tablestore_bench's."""
-    before, counted = usage_of([osd]), counters_of([osd])
-    results = write()
-    after, counters = usage_of([osd]), counters_of([osd])
+def measured(cluster: Cluster, name: str, size: int, threads: int, most_bytes: int,
+             write: Callable[[Writes], None], settle_seconds: float) -> dict[str, Any]:
+    """A phase in the form of ceph_tablestore_bench's. `usage_settled` and the counters are of all
+    of it, the removals included."""
+    osds = cluster.osds
+    counted, before = counters_of(osds), usage_of(osds)
+    writes = Writes(cluster, size, threads, most_bytes)
+    write(writes)
+    settle(cluster, settle_seconds)
+    after, counters = usage_of(osds), counters_of(osds)
+    results = writes.results
     operations = [int(each["total_writes_made"]) for each in results]
-    usage = since(before, after)
     mean = sum(float(each["average_latency"]) * count for each, count in zip(results, operations))
     return {
         "name": name, "depth": threads, "operations": sum(operations),
-        "seconds": sum(float(each["total_time_run"]) for each in results),
-        "payload_bytes": sum(operations) * size,
+        "seconds": writes.seconds(), "payload_bytes": sum(operations) * size,
         "latency_us": {"mean": mean / max(sum(operations), 1) * 1e6,
                        "max": max(float(each["max_latency"]) for each in results) * 1e6},
         "interval_ms": 1000,
         "interval_operations": [count for each in results for count in operations_by_second(each)],
-        "usage": usage, "usage_settled": usage,
+        "usage": dict(writes.usage), "usage_settled": since(before, after),
         "counters": changes(counted, counters),
-        "peak_memory_bytes": peak_memory_of([osd]),
+        "peak_memory_bytes": peak_memory_of(osds),
     }
 
 
@@ -98,12 +119,13 @@ def measure(store: str, options: dict[str, str], size: int, threads: int, second
         rados_write(cluster, size, threads, 2, most_bytes // 8)
         progress("rados bench")
         if parts == 1:
-            phases.append(measured(osd, "write", size, threads, lambda: [
-                rados_write(cluster, size, threads, seconds, most_bytes)]))
+            phases.append(measured(cluster, "write", size, threads, most_bytes,
+                                   lambda writes: writes.once(seconds), seconds))
         else:
             for name in (f"write {part}" for part in range(1, parts + 1)):
-                phases.append(measured(osd, name, size, threads, lambda: come_and_go(
-                    cluster, size, threads, seconds / parts, most_bytes)))
+                # What goes on in the background is the next part's as well.
+                phases.append(measured(cluster, name, size, threads, most_bytes,
+                                       lambda writes: writes.come_and_go(seconds / parts), 0))
                 values |= space_of(osd, name)
     return {"options": {"store": store, "workload": "rados", "size": size, "depth": threads,
                         "settings": options}, "phases": phases, "values": values}

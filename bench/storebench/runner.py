@@ -46,7 +46,7 @@ class Runner:
         if variant.has_written_block:
             self._progress("writing BlueStore's file")
             for osd in range(cell.osds):
-                self._blocks.of(cell.store_bytes, osd)
+                self._write_blocks(cell.store_bytes, osd)
         self._quiet_disk()
         folder = self._folder / "store"
         folder.mkdir()
@@ -69,6 +69,13 @@ class Runner:
                 return right_temperature(self._finish(words))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _write_blocks(self, size: int, osd: int) -> None:
+        try:
+            self._blocks.of(size, osd)
+        except OSError as error:
+            raise RunError(f"cannot write BlueStore's file of {size >> 30} GiB below"
+                           f" {self._folder}: {error.strerror}; give the disk more space") from None
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -10,7 +10,7 @@ from cephcluster.services import start_file_system
 from cephcluster.wait import wait_until
 
 from .load import Load
-from .meter import measured
+from .meter import measured, settle
 from .together import Done, of_workers
 from .workers import Workers
 
@@ -64,6 +64,7 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
     with run.workers() as workers:
         progress("first files")
         run.create(workers, FIRST_SECONDS)
+        settle(cluster, load.seconds)
         run.measure_creation(workers)
     mds.ask("flush journal", DROP_SECONDS)
     with run.workers() as workers:

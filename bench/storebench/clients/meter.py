@@ -28,7 +28,7 @@ def usage(cluster: Cluster) -> dict[str, float]:
 
 def measured(cluster: Cluster, name: str, depth: int, work: Callable[[], Done],
              payload_per_operation: int, settle_seconds: float = 0) -> dict[str, Any]:
-    before, counted = usage(cluster), counters_of(cluster.osds)
+    counted, before = counters_of(cluster.osds), usage(cluster)
     done = work()
     after, counters = usage(cluster), counters_of(cluster.osds)
     if settle_seconds:

@@ -9,7 +9,7 @@ from cephcluster.cluster import Cluster
 
 from ..rados import POOL, result_of
 from .load import Load
-from .meter import measured
+from .meter import measured, settle
 from .processes import run_together
 from .together import Done, of_rados_bench
 
@@ -33,6 +33,7 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
     cluster.create_pool(POOL)
     progress("first objects")
     write(cluster, load, FIRST_SECONDS, "first", load.store_bytes // 16)
+    settle(cluster, load.seconds)
     progress("rados bench")
     return [measured(cluster, "write", load.depth,
                      lambda: write(cluster, load, load.seconds, "write", load.store_bytes * 2 // 3),

@@ -11,7 +11,7 @@ from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
 from .load import Load
-from .meter import measured
+from .meter import measured, settle
 from .processes import ClientProcess, children_seconds
 from .together import Done, of_rbd_bench
 
@@ -54,6 +54,7 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
              image_bytes, timeout=600, watch=cluster.check_daemons)
     progress("first overwrites")
     bench(cluster, load, FIRST_SECONDS)
+    settle(cluster, load.seconds)
     progress("rbd bench")
     return [measured(cluster, "overwrite", load.depth, lambda: bench(cluster, load, load.seconds),
                      load.size, load.seconds)]

@@ -8,7 +8,7 @@ from cephcluster.cluster import Cluster
 from cephcluster.services import HOST, start_gateway
 
 from .load import Load
-from .meter import measured
+from .meter import measured, settle
 from .workers import Workers
 
 USER = "bench"
@@ -26,7 +26,10 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
                 "secret_key": SECRET_KEY, "bucket": "bench", "size": load.size}
     with Workers(load.depth, settings, cluster.check_daemons) as workers:
         progress("first objects")
+        workers.phase("put", FIRST_SECONDS)     # the gateway makes pools for these
+        cluster.wait_clean()
         workers.phase("put", FIRST_SECONDS)
+        settle(cluster, load.seconds)
         found = []
         for name in ("put", "get", "delete"):
             progress(name)

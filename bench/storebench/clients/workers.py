@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -52,12 +53,22 @@ class Workers:
             for process in self._processes:
                 assert process.stdin
                 process.stdin.close()
-            for process in self._processes:
-                try:
-                    process.wait(READY_SECONDS)
-                except subprocess.TimeoutExpired:
-                    break
+            try:
+                for process in self._processes:
+                    self._wait(process)
+            except BaseException:
+                self._end()
+                raise
         self._end()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        """It has been told to end. One that does not may have files open still."""
+        try:
+            status = process.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ClusterError("a client process does not end", details=self._said()) from None
+        if status != 0:
+            raise ClusterError(f"a client process failed ({ended(status)})", details=self._said())
 
     def phase(self, name: str, seconds: float, **more: Any) -> list[Reported]:
         """`more` is for all of them."""
@@ -65,8 +76,11 @@ class Workers:
         wanted = json.dumps({"phase": name, "at": at, "seconds": seconds} | more)
         for process in self._processes:
             assert process.stdin
-            process.stdin.write(wanted.encode() + b"\n")
-            process.stdin.flush()
+            try:
+                process.stdin.write(wanted.encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                raise self._failed(process) from None
         return self._answers(seconds + LATE_SECONDS)
 
     def done(self, name: str, seconds: float, **more: Any) -> Done:
@@ -83,10 +97,13 @@ class Workers:
             if time.monotonic() > deadline:
                 raise ClusterError("a client process does not answer", details=self._said())
         line = process.stdout.readline()
-        if not line:
-            raise ClusterError(f"a client process failed ({ended(process.wait())})",
-                               details=self._said())
+        if not line.endswith(b"\n"):
+            raise self._failed(process)
         return json.loads(line)
+
+    def _failed(self, process: subprocess.Popen[bytes]) -> ClusterError:
+        return ClusterError(f"a client process failed ({ended(process.wait())})",
+                            details=self._said())
 
     def _said(self) -> list[str]:
         self._errors.seek(0)
@@ -99,5 +116,6 @@ class Workers:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe:
-                    pipe.close()
+                    with suppress(BrokenPipeError):     # of what it has not read
+                        pipe.close()
         self._errors.close()

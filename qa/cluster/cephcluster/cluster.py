@@ -159,7 +159,10 @@ class Cluster:
 
     def remove(self) -> None:
         for service in self.services:       # a gateway takes twenty seconds to end
-            service.kill()
+            try:
+                service.kill()
+            except ClusterError as error:
+                print(f"{service.name} is left behind: {error}", flush=True)
         self.stop()
         for osd in self.osds:
             self.file_system(osd).remove()

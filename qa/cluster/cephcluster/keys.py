@@ -31,4 +31,6 @@ def give_key(cluster: Cluster, name: str, **caps: str) -> None:
         return
     answer = cluster.client.mon("auth get-or-create", entity=name,
                                 caps=[word for each in caps.items() for word in each])
-    cluster.layout.key(name).write_text(f"[{name}]\n\tkey = {answer[0]['key']}\n")
+    key = cluster.layout.key(name)
+    key.touch(0o600)
+    key.write_text(f"[{name}]\n\tkey = {answer[0]['key']}\n")

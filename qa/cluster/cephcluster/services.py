@@ -28,8 +28,8 @@ def start_file_system(cluster: Cluster) -> Daemon:
         cluster.create_pool(f"{FILE_SYSTEM}.{kind}", application="cephfs")
     cluster.client.mon("fs new", fs_name=FILE_SYSTEM, metadata=f"{FILE_SYSTEM}.metadata",
                        data=f"{FILE_SYSTEM}.data")
-    mds.start()
     cluster.services.append(mds)
+    mds.start()
 
     def active() -> bool:
         mds.check_alive()
@@ -66,8 +66,8 @@ class Gateway(Daemon):
 def start_gateway(cluster: Cluster, user: str, access_key: str, secret_key: str) -> Gateway:
     gateway = Gateway(cluster.layout, ephemeral=cluster.ephemeral)
     give_key(cluster, gateway.name, mon="allow rw", mgr="allow rw", osd="allow rwx")
-    gateway.start()
     cluster.services.append(gateway)
+    gateway.start()
     wait_until("radosgw to answer", gateway.answers, GATEWAY_SECONDS, explain=gateway.last_lines)
     run_tool("radosgw-admin", "-c", cluster.layout.conf, "user", "create", "--uid", user,
              "--display-name", user, "--access-key", access_key, "--secret-key", secret_key,

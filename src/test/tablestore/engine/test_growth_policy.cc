@@ -211,15 +211,6 @@ TEST_F(GrowthPolicyTest, LargeSlotsAreNotPrepared) {
   EXPECT_FALSE(policy().wants_prepared(state.usage, options.largest_prepared_class + 1));
 }
 
-TEST_F(GrowthPolicyTest, WhatIsPreparedAtOnceIsAPartOfWhatIsKeptPrepared) {
-  options.prepare_ahead_bytes = 2 * mib;
-  EXPECT_EQ(policy().prepare_blocks(), mib_blocks);
-  options.prepare_ahead_bytes = 32 * mib;
-  EXPECT_EQ(policy().prepare_blocks(), 4 * mib_blocks);
-  options.prepare_ahead_bytes = 1024 * mib;
-  EXPECT_EQ(policy().prepare_blocks(), 8 * mib_blocks);
-}
-
 // --- what to give back
 
 TEST_F(GrowthPolicyTest, AClassKeepsAContainerOrWhatIsPreparedOrAnEighth) {

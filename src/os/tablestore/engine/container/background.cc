@@ -1,7 +1,6 @@
 #include "os/tablestore/engine/container/background.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "os/tablestore/engine/require.h"
 
@@ -12,12 +11,6 @@ using namespace std::chrono_literals;
 
 constexpr auto prepare_idle_interval = 100ms;
 constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quiet_steps
-// The most that is done in a second to the least: what a busy disk is left to.
-constexpr uint64_t slowest_part = 16;
-
-std::optional<Pace> pace(uint64_t most, uint64_t least) {
-  return most ? std::optional<Pace>(Pace(std::max<uint64_t>(least, 1), most)) : std::nullopt;
-}
 
 }  // namespace
 
@@ -26,14 +19,9 @@ Background::Background(Containers& containers, Threads& threads,
     : containers_(containers),
       threads_(threads),
       on_error_(std::move(on_error)),
-      prepare_{"prepare", &Containers::prepare_step,
-               pace(containers.options().prepare_bytes_per_second,
-                    containers.options().prepare_bytes_per_second / slowest_part),
+      prepare_{"prepare", &Containers::prepare_step, containers.options().prepare_bytes_per_second,
                prepare_idle_interval, nullptr},
-      // How long a hole takes to make says little of the disk.
-      shrink_{"shrink", &Containers::shrink_step,
-              pace(containers.options().punch_bytes_per_second,
-                   containers.options().punch_bytes_per_second),
+      shrink_{"shrink", &Containers::shrink_step, containers.options().punch_bytes_per_second,
               shrink_idle_interval, nullptr} {}
 
 Background::~Background() { stop(); }
@@ -70,17 +58,19 @@ bool Background::step(const Work& work, uint64_t* bytes_done) {
   return false;
 }
 
-void Background::run(Work& work) {
+void Background::run(const Work& work) {
   std::unique_lock lock(mutex_);
   const auto stopping = [this] { return stopping_; };
-  if (!work.pace) return wake_.wait(lock, stopping);
+  if (!work.bytes_per_second) return wake_.wait(lock, stopping);
   Clock::time_point due = Clock::now();
   while (!wake_.wait_until(lock, due, stopping)) {
     lock.unlock();
     const Clock::time_point begin = Clock::now();
     uint64_t bytes_done = 0;
     if (step(work, &bytes_done)) {
-      due = begin + work.pace->wrote(bytes_done, Clock::now() - begin);
+      const double seconds = double(bytes_done) / double(work.bytes_per_second);
+      due = begin + std::chrono::duration_cast<Clock::duration>(
+                        std::chrono::duration<double>(seconds));
     } else {
       due = Clock::now() + work.idle_interval;
     }

@@ -7,20 +7,17 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "os/tablestore/engine/container/containers.h"
-#include "os/tablestore/engine/container/pace.h"
 #include "os/tablestore/engine/status.h"
 #include "os/tablestore/engine/threads.h"
 
 namespace tablestore {
 
 // Two pieces of work, "prepare" and "shrink", which call Containers::prepare_step() and
-// shrink_step(), no faster than the rates in ContainerOptions, and at long intervals while there
-// is nothing to do. What is prepared gives way to others who want the disk: see Pace. start(),
-// stop() and the destructor from one thread. `mutex_` guards `stopping_` and is not held over a
-// step.
+// shrink_step(), no faster than the rates in ContainerOptions, and at long intervals while there is
+// nothing to do. start(), stop() and the destructor from one thread. `mutex_` guards `stopping_`
+// and is not held over a step.
 class Background {
  public:
   // `on_error` runs in the work, at most once: after an error no more steps are made.
@@ -39,11 +36,11 @@ class Background {
   struct Work {
     const char* name;
     Result<Worked> (Containers::*step)(uint64_t* bytes_done);
-    std::optional<Pace> pace;       // nullopt: never
+    uint64_t bytes_per_second;      // 0: never
     Clock::duration idle_interval;  // after a step that found nothing to do
     std::unique_ptr<Worker> worker;
   };
-  void run(Work& work);
+  void run(const Work& work);
   bool step(const Work& work, uint64_t* bytes_done);
 
   Containers& containers_;

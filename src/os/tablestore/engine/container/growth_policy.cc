@@ -19,9 +19,6 @@ constexpr uint64_t demanding_part = 8;
 // The part of the capacity from which only reservations make containers; and the part of a class's
 // blocks that stays free without being given back.
 constexpr uint64_t last_part = 8;
-// Of what is kept prepared, what is prepared at once, and its limits.
-constexpr uint64_t prepare_part = 8;
-constexpr uint64_t prepare_min_bytes = 1 << 20, prepare_max_bytes = 8 << 20;
 // Fewer slots than this say nothing about which classes are in use.
 constexpr uint64_t telling_slots = 1024;
 
@@ -112,11 +109,6 @@ bool GrowthPolicy::wants_prepared(const AllocatorUsage& usage, unsigned slot_cla
   const uint64_t prepared_blocks =
       open_free_blocks(usage, slot_class) - sums.unwritten_free_blocks;
   return prepared_blocks * block_bytes < options_.prepare_ahead_bytes;
-}
-
-uint32_t GrowthPolicy::prepare_blocks() const {
-  return uint32_t(std::clamp(options_.prepare_ahead_bytes / prepare_part, prepare_min_bytes,
-                             prepare_max_bytes) / block_bytes);
 }
 
 // --- what to give back

@@ -84,8 +84,8 @@ class GrowthPolicy {
   bool runs_low(const AllocatorUsage& usage, unsigned slot_class) const;
   // A class in use has less written and free than it is to have.
   bool wants_prepared(const AllocatorUsage& usage, unsigned slot_class) const;
-  // Blocks that are prepared with one flush, which is a commit of the file system's journal.
-  uint32_t prepare_blocks() const;
+  // Blocks that are prepared at once.
+  static constexpr uint32_t prepare_blocks = (1 << 20) / block_bytes;
 
   // --- what to give back
 
