@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine_fixture.h"
+#include "os/tablestore/engine/format/label.h"
 #include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
@@ -167,6 +168,44 @@ TEST_F(EngineTest, OneFlushPerGroupOnceSpaceIsPrepared) {
   }
   EXPECT_GE(engine->counters().groups - groups, 20u);
   EXPECT_EQ(engine->counters().flushes - flushes, engine->counters().groups - groups);
+}
+
+// Five blocks of rows that are much alike.
+class CompressedGroups : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    options.compress_log = true;
+    options.vouch_after_ms = 0;
+  }
+  void commit_rows() {
+    auto txn = std::make_shared<Txn>();
+    for (int i = 0; i < 20; ++i)
+      txn->put(Family::object, "k" + std::to_string(i), std::string(1000, 'v'));
+    const uint64_t before = engine->counters().log_bytes;
+    commit(txn);
+    log_bytes = engine->counters().log_bytes - before;
+    ASSERT_NO_FATAL_FAILURE(crash_and_open());
+    EXPECT_EQ(get(Family::object, "k19"), std::string(1000, 'v'));
+  }
+  uint64_t log_bytes = 0;
+};
+
+TEST_F(CompressedGroups, TakeLessOfTheLog) {
+  format();
+  open();
+  ASSERT_NO_FATAL_FAILURE(commit_rows());
+  EXPECT_EQ(log_bytes, block_bytes);
+}
+
+TEST_F(CompressedGroups, AreNotInAStoreThatWasMadeWithoutThem) {
+  options.compress_log = false;
+  format();
+  options.compress_log = true;
+  open();
+  ASSERT_NO_FATAL_FAILURE(commit_rows());
+  EXPECT_EQ(log_bytes, 5 * block_bytes);
+  EXPECT_FALSE(read_label(*disk)->incompat & incompat_compressed_groups);
 }
 
 // Which covers the log: it is the same disk's cache.

@@ -94,9 +94,10 @@ std::span<const std::byte> CommitLane::build_group(Turn& turn) {
     parts_.counters.row_bytes += txn->rows_.size();
   }
   begin_header(turn);
-  turn.header.transactions = turn.builder.transactions();
-  turn.header.payload_bytes = uint32_t(turn.builder.payload_bytes());
-  return turn.builder.finish(turn.header);
+  const std::span<const std::byte> group = turn.builder.finish(turn.header);
+  turn.header = turn.builder.header();
+  parts_.counters.log_saved_bytes += group_bytes(payload) - group.size();
+  return group;
 }
 
 void CommitLane::begin_header(Turn& turn) const {
@@ -171,7 +172,7 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
   }
   parts_.counters.log_bytes += group.size();
   parts_.counters.log_padding_bytes +=
-      group.size() - sizeof(LogGroupHeader) - turn.builder.payload_bytes();
+      group.size() - sizeof(LogGroupHeader) - turn.header.payload_bytes;
 }
 
 void CommitLane::flush(File& file) const {

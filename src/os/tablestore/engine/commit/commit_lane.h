@@ -43,6 +43,7 @@ struct CommitParts {
   // The table has met a full file system; false: nobody can give it space.
   const std::function<bool()>& make_room;
   StoreUuid store_uuid;
+  bool may_compress;  // groups of the log
 };
 
 struct CommitLimits {
@@ -137,7 +138,10 @@ class CommitLane {
   // The log's end, and the group in hand.
   struct Turn {
     Turn(CommitLane& lane, const LogPosition& head)
-        : lane(lane), head(head), durable_lsn(head.next_lsn - 1) {}
+        : lane(lane),
+          head(head),
+          durable_lsn(head.next_lsn - 1),
+          builder(lane.parts_.may_compress) {}
     CommitLane& lane;
     LogPosition head;
     uint64_t durable_lsn;

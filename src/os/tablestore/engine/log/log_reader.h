@@ -26,7 +26,7 @@ struct LogPosition {
 // A group that is intact and follows the one before. Its data is not judged here.
 struct LogGroup {
   LogGroupHeader header;
-  BlockMemory memory;
+  BlockMemory memory;              // of all of it, or of the unpacked records alone
   std::vector<LogRecord> records;  // point into memory
   bool is_derived = false;  // it has no transactions, and was not read: see LogReader::next()
 };
