@@ -372,7 +372,7 @@ Status Engine::Impl::open() {
                    .quick_flush = std::chrono::microseconds(options.quick_flush_us),
                    .small_data_bytes = options.small_data_bytes,
                    .capture_chunks_max = options.capture_chunks_max},
-      recovered->head, recovered->tail);
+      recovered->head, recovered->tail, recovered->saved_bytes);
   checkpointer =
       std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter,
                                      make_room);

@@ -96,7 +96,8 @@ std::span<const std::byte> CommitLane::build_group(Turn& turn) {
   begin_header(turn);
   const std::span<const std::byte> group = turn.builder.finish(turn.header);
   turn.header = turn.builder.header();
-  parts_.counters.log_saved_bytes += group_bytes(payload) - group.size();
+  turn.saved_bytes = group_bytes(payload) - group.size();
+  parts_.counters.log_saved_bytes += turn.saved_bytes;
   return group;
 }
 
@@ -110,12 +111,16 @@ void CommitLane::begin_header(Turn& turn) const {
   turn.header.previous_crc = turn.head.previous_crc;
 }
 
+uint64_t CommitLane::unpacked_bytes() const {
+  return head_position_ - tail_ + head_saved_ - tail_saved_;
+}
+
 bool CommitLane::log_has_space(uint64_t bytes) const {
-  return head_position_ - tail_ + bytes + log_margin_bytes <= parts_.log.capacity_bytes();
+  return unpacked_bytes() + bytes + log_margin_bytes <= parts_.log.capacity_bytes();
 }
 
 bool CommitLane::is_log_half_full() const {
-  return head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
+  return unpacked_bytes() > parts_.log.capacity_bytes() / 2;
 }
 
 // The checkpoint that makes space takes the lane for its capture, so the lane is given back
@@ -245,6 +250,7 @@ void CommitLane::make_durable(Turn& turn) {
     std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     head_position_ += turn.header.total_bytes();
+    head_saved_ += turn.saved_bytes;
     turn.expected = turn.group.size() + queue_.size();
     const bool alone = turn.expected == 1 && turn.flush_time < limits_.quick_flush;
     lending_.group_made(now, alone);

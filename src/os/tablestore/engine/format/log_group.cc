@@ -18,9 +18,11 @@ constexpr size_t record_header_bytes = 4 * sizeof(uint32_t);
 constexpr size_t write_bytes = 4 * sizeof(uint32_t);
 constexpr size_t free_bytes = 3 * sizeof(uint32_t);
 constexpr size_t compressed_at = sizeof(LogGroupHeader) + sizeof(uint32_t);
-// Of records: some tenths of a millisecond. What is larger would hold up the commit lane.
+// Of the format: what a reader takes.
+constexpr uint64_t unpacked_bytes_max = 256 << 10;
+// Some tenths of a millisecond. What is larger would hold up the commit lane.
 constexpr size_t compress_bytes_max = 256 << 10;
-constexpr uint64_t lz4_ratio_max = 255;
+static_assert(compress_bytes_max <= unpacked_bytes_max);
 
 uint32_t group_crc(const LogGroupHeader& header, std::span<const std::byte> group) {
   const uint32_t crc = crc32c(0, &header, offsetof(LogGroupHeader, crc));
@@ -168,8 +170,7 @@ Result<std::span<const std::byte>> unpack_payload(const LogGroupHeader& header,
   if (!cursor.has(sizeof(uint32_t))) return damaged;
   const uint32_t raw_bytes = cursor.u32();
   const auto packed = payload.subspan(sizeof(raw_bytes));
-  if (raw_bytes == 0 || raw_bytes > compress_bytes_max ||
-      raw_bytes > lz4_ratio_max * packed.size())
+  if (raw_bytes == 0 || raw_bytes > unpacked_bytes_max || packed.size() > unpacked_bytes_max)
     return damaged;
   *unpacked = BlockMemory(round_up_to_block(raw_bytes));
   const int bytes = LZ4_decompress_safe(reinterpret_cast<const char*>(packed.data()),

@@ -95,7 +95,6 @@ class LogGroupBuilder {
   uint32_t crc() const { return header_.crc; }
   // Of the records, not compressed.
   size_t payload_bytes() const { return used_ - sizeof(LogGroupHeader); }
-  uint32_t transactions() const { return transactions_; }
 
  private:
   void append(const void* data, size_t bytes);

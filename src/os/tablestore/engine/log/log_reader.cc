@@ -172,6 +172,7 @@ Result<std::optional<LogGroup>> LogReader::next() {
   if (!payload.ok()) return payload.status();
   auto records = parse_records(h, *payload);
   if (!records.ok()) return records.status();
+  group.saved_bytes = round_up_to_block(sizeof(h) + payload->size()) - h.total_bytes();
   if (unpacked.size() > 0) group.memory = std::move(unpacked);
   group.records = records.take();
   at_.position += h.total_bytes();
