@@ -114,7 +114,7 @@ void log() {
     LogPosition end = start;
     std::string chain = start.encode();
     chain += group(&end, 0, LogGroupHeader::begins_epoch, mend_all);
-    chain += group(&end, 12, 0, mend_all);
+    chain += group(&end, 40, 0, mend_all);  // compressed
     chain += group(&end, 1, 0, mend_all);
     chain += group(&end, 0, LogGroupHeader::begins_epoch, mend_all);
     chain += group(&end, 2, 0, mend_all);
