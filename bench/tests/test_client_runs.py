@@ -1,34 +1,20 @@
 """A cluster under each kind of client, for a moment."""
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import unittest
 from dataclasses import replace
-from pathlib import Path
 
 from cephcluster.client import Client
 from cephcluster.ephemeral import EphemeralCluster
 from storebench.cells import LEVELS
-from storebench.runner import Runner, RunError
+from storebench.runner import RunError
 from storebench.variants import GIB
+from with_runner import WithRunner
 
 SECONDS = 1.0
 
 
-class ClientRuns(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp(prefix="clienttest.",
-                                           dir=os.environ.get("TABLESTORE_STATE", "/state")))
-        cls.runner = Runner(cls.folder, lambda line: None)
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.runner.close()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
+class ClientRuns(WithRunner):
     def run_cell(self, name: str, store: str) -> dict:
         cell = next(each for each in LEVELS["clients"]() if each.name == name)
         cell = replace(cell, store_bytes=GIB,

@@ -1,17 +1,14 @@
 """ceph_tablestore_bench itself: every workload on every store, tiny."""
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import unittest
 from dataclasses import replace
-from pathlib import Path
 
 from storebench.cells import LEVELS, Cell
 from storebench.figures import of_run
 from storebench.runner import Runner, RunError
 from storebench.variants import GIB, VARIANTS, fixed_caches
+from with_runner import WithRunner
 
 STORES = ("tablestore", "bluestore-ssd", "kstore", "memstore")
 NOT_KSTORE = tuple(store for store in STORES if store != "kstore")   # cells.others() says why
@@ -39,18 +36,7 @@ WORKLOADS = (
 )
 
 
-class Program(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp(prefix="benchtest.",
-                                           dir=os.environ.get("TABLESTORE_STATE", "/state")))
-        cls.runner = Runner(cls.folder, lambda line: None)
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.runner.close()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
+class Program(WithRunner):
     def run_cell(self, cell: Cell, store: str) -> dict:
         small = replace(cell, arguments=SMALL | cell.arguments, store_bytes=GIB)
         return self.runner.run(small, store, 0.3)
