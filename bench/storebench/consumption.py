@@ -3,14 +3,20 @@ ceph_tablestore_bench's results."""
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from cephcluster.cluster import Cluster
 from cephcluster.daemons import Daemon
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SECTIONS = ("tablestore", "statistics", "bluestore", "bluefs", "kstore")
+# BlueStore writes deferred data down after three seconds without new ones.
+QUIET_SECONDS = 4.0
+QUIET_BYTES = 1 << 20
+MOST_SETTLE_SECONDS = 20.0
 
 
 def proc(daemon: Daemon, name: str) -> str:
@@ -90,3 +96,18 @@ def changes(before: dict[str, float], after: dict[str, float]) -> dict[str, floa
     """Of counters, those that changed."""
     return {path: value - before.get(path, 0) for path, value in after.items()
             if value != before.get(path, 0)}
+
+
+def settle(cluster: Cluster, seconds: float) -> None:
+    """Until the OSDs have written hardly anything for a while, at most so long."""
+    deadline = time.monotonic() + min(seconds, MOST_SETTLE_SECONDS)
+    last, since_when = written(cluster), time.monotonic()
+    while (now := time.monotonic()) < deadline and now - since_when < QUIET_SECONDS:
+        time.sleep(0.2)
+        cluster.check_daemons()
+        if written(cluster) - last > QUIET_BYTES:
+            last, since_when = written(cluster), time.monotonic()
+
+
+def written(cluster: Cluster) -> float:
+    return sum(process_usage(osd)["write_bytes"] for osd in cluster.osds)

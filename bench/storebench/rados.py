@@ -12,8 +12,7 @@ from cephcluster.ephemeral import EphemeralCluster
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
 
-from .clients.meter import settle
-from .consumption import changes, counters_of, peak_memory_of, since, usage_of
+from .consumption import changes, counters_of, peak_memory_of, settle, since, usage_of
 
 POOL = "bench"
 REMOVAL_SECONDS = 1800

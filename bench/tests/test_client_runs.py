@@ -24,8 +24,11 @@ class ClientRuns(WithRunner):
             with self.subTest(name, phase=phase["name"]):
                 self.assertGreater(phase["operations"], 0)
                 self.assertGreater(phase["latency_us"]["mean"], 0)
+                if phase["payload_bytes"] and phase["name"] != "get":
+                    osds = phase["usage"]["user_seconds"] + phase["usage"]["system_seconds"]
+                    self.assertGreater(osds, 0)
         # Of all phases together: the kernel counts in ticks of ten milliseconds, and a short phase
-        # may take none.
+        # without data may take none.
         taken = {name: sum(phase["usage"][name] for phase in phases.values())
                  for name in ("user_seconds", "client_user_seconds", "service_user_seconds")}
         with self.subTest(name, taken=taken):

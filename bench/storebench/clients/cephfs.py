@@ -9,8 +9,9 @@ from cephcluster.daemons import Daemon
 from cephcluster.services import start_file_system
 from cephcluster.wait import wait_until
 
+from ..consumption import settle
 from .load import Load
-from .meter import measured, settle
+from .meter import measured
 from .together import Done, of_workers
 from .workers import Workers
 

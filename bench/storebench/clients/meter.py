@@ -8,14 +8,9 @@ from typing import Any
 
 from cephcluster.cluster import Cluster
 
-from ..consumption import (changes, counters_of, peak_memory_of, process_usage,
-                           processor_seconds, since, usage_of)
+from ..consumption import (changes, counters_of, peak_memory_of, processor_seconds, settle,
+                           since, usage_of)
 from .together import Done
-
-# BlueStore writes deferred data down after three seconds without new ones.
-QUIET_SECONDS = 4.0
-QUIET_BYTES = 1 << 20
-MOST_SETTLE_SECONDS = 20.0
 
 
 def usage(cluster: Cluster) -> dict[str, float]:
@@ -46,18 +41,3 @@ def measured(cluster: Cluster, name: str, depth: int, work: Callable[[], Done],
         "counters": changes(counted, counters),
         "peak_memory_bytes": peak_memory_of(cluster.osds),
     }
-
-
-def settle(cluster: Cluster, seconds: float) -> None:
-    """Until the OSDs have written hardly anything for a while, at most so long."""
-    deadline = time.monotonic() + min(seconds, MOST_SETTLE_SECONDS)
-    last, since_when = written(cluster), time.monotonic()
-    while (now := time.monotonic()) < deadline and now - since_when < QUIET_SECONDS:
-        time.sleep(0.2)
-        cluster.check_daemons()
-        if written(cluster) - last > QUIET_BYTES:
-            last, since_when = written(cluster), time.monotonic()
-
-
-def written(cluster: Cluster) -> float:
-    return sum(process_usage(osd)["write_bytes"] for osd in cluster.osds)

@@ -7,9 +7,10 @@ from typing import Any
 
 from cephcluster.cluster import Cluster
 
+from ..consumption import settle
 from ..rados import POOL, result_of
 from .load import Load
-from .meter import measured, settle
+from .meter import measured
 from .processes import run_together
 from .together import Done, of_rados_bench
 

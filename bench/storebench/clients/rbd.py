@@ -10,8 +10,9 @@ from cephcluster.cluster import Cluster
 from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
+from ..consumption import settle
 from .load import Load
-from .meter import measured, settle
+from .meter import measured
 from .processes import ClientProcess, children_seconds
 from .together import Done, of_rbd_bench
 

@@ -7,8 +7,9 @@ from typing import Any
 from cephcluster.cluster import Cluster
 from cephcluster.services import HOST, start_gateway
 
+from ..consumption import settle
 from .load import Load
-from .meter import measured, settle
+from .meter import measured
 from .workers import Workers
 
 USER = "bench"
