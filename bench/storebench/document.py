@@ -130,7 +130,8 @@ def goal_row(goal: Goal, found: list[Verdict], failures: Failures) -> list[str]:
 
 
 def reached(goal: Goal, found: list[Verdict], failures: Failures) -> str:
-    """"Yes" is for what was measured in full: each workload of the goal on each of its stores."""
+    """"Yes" is for what was measured in full: each workload of the goal on each of its stores, and
+    on each of BlueStore's settings."""
     judged = [v for v in found if v.store in goal.stores]
     met = sum(v.met for v in judged)
     missing = len(goal.expected() - {v.answers for v in judged})
@@ -141,6 +142,9 @@ def reached(goal: Goal, found: list[Verdict], failures: Failures) -> str:
     if not judged:
         return "default not measured" if found else "not measured"
     if not missing:
+        unknown = sorted({pretty(name) for v in judged for name in v.unknown})
+        if unknown:
+            return f"not known{of_all}: BlueStore's {', '.join(unknown)} not measured"
         return f"yes{of_all}"
     if not any(v.store == OURS[0] for v in judged):
         return f"provisioned only{of_all}"

@@ -31,6 +31,14 @@ def best_bluestore(table: Table, cell: str, phase: str, figure: str) \
     return pick(found, key=lambda each: each[1].median)
 
 
+def settings_not_measured(table: Table, cell: str, phase: str, figure: str) -> list[str]:
+    """Of BlueStore's settings that the cell is for, those that cannot be the best one."""
+    meant = {store for level in LEVELS.values() for each in level() if each.name == cell
+             for store in each.stores}
+    return [name for name in PEERS
+            if name in meant and figure not in table.get((cell, phase, name), {})]
+
+
 @dataclass(frozen=True)
 class Goal:
     """`cells` are the cells' names, or their beginnings. `against` names a variant, BEST,
@@ -94,7 +102,10 @@ class Goal:
         else:
             value = ratio_of(ours.median, theirs.median)
             interval = interval_of_ratio(ours.values, theirs.values)
-        return Verdict(self, variant, cell, phase, ours, theirs, name, value, *interval)
+        unknown = (settings_not_measured(table, cell, phase, self.figure)
+                   if self.against == BEST else [])
+        return Verdict(self, variant, cell, phase, ours, theirs, name, value, *interval,
+                       tuple(unknown))
 
     def _other(self, table: Table, cell: str, phase: str, variant: str) \
             -> tuple[str, Summary] | None:
@@ -123,6 +134,7 @@ class Verdict:
     value: float
     low: float
     high: float
+    unknown: tuple[str, ...] = ()       # settings of the peer that were not measured
 
     @property
     def met(self) -> bool:

@@ -2,6 +2,8 @@
 # tests passed, failed and were skipped; the last line adds them up.
 
 passed=0 failed=0 skipped=0
+suite_limit=0   # seconds of one suite's program; 0: none. One that does not end has failed.
+limited=(timeout --foreground --kill-after=60 --verbose)
 
 run_tests() {
   local suite=all
@@ -30,6 +32,7 @@ run_tests() {
     kubernetes) suite_kubernetes "$@" ;;
     all)
       [ $# = 0 ] || usage_error "'test all' takes no arguments: $*"
+      suite_limit=$((25 * 60))
       suite_unit
       in_background sim suite_sim
       in_background kernel suite_kernel
@@ -58,7 +61,7 @@ in_background() {
   (
     trap 'remove_scratch; exit 130' INT TERM HUP
     renice -n 10 -p "$BASHPID" >/dev/null
-    passed=0 failed=0 skipped=0
+    passed=0 failed=0 skipped=0 suite_limit=0   # wait_for_background has one for it
     "$@"
     printf '%d %d %d\n' "$passed" "$failed" "$skipped" >&3
   ) </dev/null 3>"$LOGS/background-$name.counts" >"$LOGS/background-$name.log" 2>&1 &
@@ -211,7 +214,8 @@ suite_of_clusters() { # NAME PROGRAM ARGS...
   shift 2
   need setup_ceph
   say "[$name] (log: $log)"
-  in_env python3 "/tablestore/$program" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  in_env "${limited[@]}" "$suite_limit" python3 "/tablestore/$program" "$@" </dev/null 2>&1 |
+    tee "$log" || status=$?
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
   add_counts "$name" "$status" $(tr -dc '0-9 ' <<<"$counts")
 }
@@ -223,7 +227,8 @@ run_gtest() {
   say "[$name] (log: $log)"
   scratch=$STATE/test-$name.$$
   mkdir -p "$scratch"
-  in_env bash -ec 'cd "$1"; export TABLESTORE_TEST_DIR=$1; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
+  in_env "${limited[@]}" "$suite_limit" \
+    bash -ec 'cd "$1"; export TABLESTORE_TEST_DIR=$1; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
     </dev/null >"$log" 2>&1 || status=$?
   remove_scratch
   show_gtest "$log"

@@ -2,9 +2,10 @@
 """Tests of a real OSD in a real cluster: clients, snapshots, crashes, scrub,
 an operator's tools."""
 import argparse
+import faulthandler
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +24,7 @@ from osdtests import (boot, crash, damage, decay, dup, fast_commit,  # noqa: E40
                       tools)  # they register their tests
 from osdtests.bed import TESTS, Bed, Kind, Test  # noqa: E402
 
+TEST_SECONDS = 900      # far more than any test takes; what waits for a client gives up earlier
 HINT = "run it alone with './run test osd --only NAME'; --keep leaves its cluster running"
 
 
@@ -32,11 +34,14 @@ class Count:
         self.failed = 0
 
     @contextmanager
-    def one(self, name: str) -> Iterator[list[str]]:
-        """Runs one test in its body: prints how it ended, swallows failures.
-        What the body puts into the list is printed beside "ok"."""
+    def one(self, name: str, explain: Callable[[], list[str]] = lambda: []
+            ) -> Iterator[list[str]]:
+        """Runs one test in its body: prints how it ended, swallows failures, with what `explain`
+        says then. What the body puts into the list is printed beside "ok". A test that does not
+        end says where it is, and ends the program."""
         began = time.monotonic()
         remarks: list[str] = []
+        faulthandler.dump_traceback_later(TEST_SECONDS, exit=True, file=sys.stdout)
         try:
             yield remarks
         except Interrupted:
@@ -50,11 +55,15 @@ class Count:
                     print(f"         {line}")
             else:
                 print(f"     {type(error).__name__}: {error}{place_of(error)}")
+            for line in explain():
+                print(f"         {line}")
             sys.stdout.flush()
         else:
             self.passed += 1
             remark = f": {remarks[0]}" if remarks else ""
             print(f"ok   {name} ({time.monotonic() - began:.1f} s){remark}", flush=True)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def place_of(error: Exception) -> str:
@@ -94,7 +103,7 @@ def run_group(kind: Kind, tests: list[Test], options: argparse.Namespace, count:
     try:
         bed = Bed(cluster)
         for test in tests:
-            with count.one(test.name) as remarks:
+            with count.one(test.name, bed.state) as remarks:
                 bed.heal()
                 remark = test.run(bed)
                 if remark:

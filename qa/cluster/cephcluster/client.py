@@ -10,6 +10,7 @@ import rados
 from .errors import ClusterError
 
 COMMAND_SECONDS = 30
+OPERATION_SECONDS = 240     # longer than any wait for an OSD to come back
 
 
 class Client:
@@ -18,6 +19,8 @@ class Client:
 
     def __init__(self, conf: Path):
         options = {"client_mount_timeout": "5", "rados_mon_op_timeout": str(COMMAND_SECONDS),
+                   # Without it, librados waits for an OSD without end, and nobody is told for what.
+                   "rados_osd_op_timeout": str(OPERATION_SECONDS),
                    # A client that waits for a restarted OSD asks the mon where
                    # it is after 10 s by default.
                    "objecter_timeout": "1", "objecter_tick_interval": "1"}

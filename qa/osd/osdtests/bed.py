@@ -104,6 +104,20 @@ class Bed:
         if dead:
             self.cluster.recovered()
 
+    def state(self) -> list[str]:
+        """What may explain a failure: what waits in the OSDs."""
+        lines: list[str] = []
+        for osd in self.cluster.osds:
+            try:
+                waiting = osd.ask("dump_ops_in_flight", wait_seconds=5)
+            except ClusterError as error:
+                lines.append(str(error))
+                continue
+            lines.append(f"{osd.name}: {waiting['num_ops']} operations in flight")
+            lines += [f"  for {op['age']:.0f} s: {op['description']}"
+                      f" ({op['type_data']['flag_point']})" for op in waiting["ops"][:3]]
+        return lines
+
     @contextmanager
     def pool(self, *, groups: int = 8, size: int | None = None) -> Iterator[str]:
         name = f"pool{next(self._numbers)}"
