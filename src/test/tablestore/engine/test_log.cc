@@ -248,12 +248,14 @@ std::vector<std::string> random_rows(unsigned count, size_t bytes) {
   return rows;
 }
 
-// A group of these rows as it is written at position 0.
-std::string group_of(LogGroupBuilder& builder, const std::vector<std::string>& rows) {
+// A group of these rows as it is written at `position`.
+std::string group_of(LogGroupBuilder& builder, const std::vector<std::string>& rows,
+                     uint64_t position = 0) {
   builder.begin(0);
   for (const std::string& row : rows) builder.add(1, row, {}, {});
   LogGroupHeader header{};
   std::ranges::copy(uuid, header.store_uuid);
+  header.position = position;
   header.first_lsn = 1;
   const auto bytes = builder.finish(header);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -263,15 +265,24 @@ std::span<const std::byte> bytes_of(const std::string& s) {
   return std::as_bytes(std::span(s));
 }
 
+// Of several blocks also when they are compressed.
+std::vector<std::string> rows_half_alike() {
+  std::vector<std::string> rows = rows_alike(20);
+  for (const std::string& row : random_rows(20, 700)) rows.push_back(row);
+  return rows;
+}
+
 class CompressedLogTest : public LogTest {
  protected:
-  void write(const std::string& group) {
+  void write(const std::string& group, uint64_t position = 0) {
     BlockMemory memory(group.size());
     std::memcpy(memory.data(), group.data(), group.size());
-    ASSERT_TRUE(ring->write(0, memory.span()).ok());
+    ASSERT_TRUE(ring->write(position, memory.span()).ok());
   }
-  void expect_rows(const std::vector<std::string>& rows) {
-    LogReader reader(*ring, uuid, {});
+  void expect_rows(const std::vector<std::string>& rows, uint64_t position = 0) {
+    LogPosition start;
+    start.position = position;
+    LogReader reader(*ring, uuid, start);
     auto group = reader.next();
     ASSERT_TRUE(group.ok() && *group) << group.status().what();
     ASSERT_EQ((*group)->records.size(), rows.size());
@@ -288,6 +299,30 @@ TEST_F(CompressedLogTest, RowsAreReadAsTheyWere) {
   EXPECT_EQ(group.size(), block_bytes);
   ASSERT_NO_FATAL_FAILURE(write(group));
   expect_rows(rows);
+}
+
+TEST_F(CompressedLogTest, AGroupMayCrossTheRingsEnd) {
+  const auto rows = rows_half_alike();
+  const uint64_t position = log_bytes - block_bytes;
+  const std::string group = group_of(builder, rows, position);
+  EXPECT_TRUE(builder.header().flags & LogGroupHeader::compressed);
+  EXPECT_GE(group.size(), 3 * block_bytes);
+  ASSERT_NO_FATAL_FAILURE(write(group, position));
+  expect_rows(rows, position);
+}
+
+TEST_F(CompressedLogTest, AnyFlippedByteEndsTheLogThere) {
+  const std::string group = group_of(builder, rows_half_alike());
+  ASSERT_NO_FATAL_FAILURE(write(group));
+  ASSERT_EQ(count({}), 1u);
+  const size_t end = sizeof(LogGroupHeader) + builder.header().payload_bytes;
+  for (size_t byte = 0; byte < end; byte += 101) {
+    flip(0, byte);
+    EXPECT_EQ(count({}), 0u) << "byte " << byte;
+    flip(0, byte);
+  }
+  flip(0, end - 1);
+  EXPECT_EQ(count({}), 0u);
 }
 
 // A builder is used for one group after the other.

@@ -18,11 +18,9 @@ constexpr size_t record_header_bytes = 4 * sizeof(uint32_t);
 constexpr size_t write_bytes = 4 * sizeof(uint32_t);
 constexpr size_t free_bytes = 3 * sizeof(uint32_t);
 constexpr size_t compressed_at = sizeof(LogGroupHeader) + sizeof(uint32_t);
-// Of the format: what a reader takes.
-constexpr uint64_t unpacked_bytes_max = 256 << 10;
-// Some tenths of a millisecond. What is larger would hold up the commit lane.
-constexpr size_t compress_bytes_max = 256 << 10;
-static_assert(compress_bytes_max <= unpacked_bytes_max);
+// Of the format: what a reader takes. To compress so much takes some tenths of a millisecond; more
+// would hold up the commit lane.
+constexpr size_t unpacked_bytes_max = 256 << 10;
 
 uint32_t group_crc(const LogGroupHeader& header, std::span<const std::byte> group) {
   const uint32_t crc = crc32c(0, &header, offsetof(LogGroupHeader, crc));
@@ -105,7 +103,7 @@ void LogGroupBuilder::add(uint32_t row_count, std::string_view rows,
 // Where it saves a block: the end of what is in compressed_. Else 0.
 size_t LogGroupBuilder::compress() {
   const size_t total = round_up_to_block(used_);
-  if (!may_compress_ || total == block_bytes || payload_bytes() > compress_bytes_max) return 0;
+  if (!may_compress_ || total == block_bytes || payload_bytes() > unpacked_bytes_max) return 0;
   const size_t most = total - block_bytes;
   if (compressed_.size() < most) compressed_ = BlockMemory(most);
   const auto raw_bytes = uint32_t(payload_bytes());
