@@ -21,7 +21,7 @@ namespace tablestore {
 
 /// Logical span of one extent-map shard: a 4 KiB overwrite of a 4 MiB object rewrites one
 /// row of at most this span's extents.
-inline constexpr uint64_t shard_span_bytes = 256 << 10;
+inline constexpr uint64_t shard_span_bytes = 64 << 10;
 inline constexpr uint32_t shard_span_blocks = shard_span_bytes / block_bytes;
 /// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
 inline constexpr uint64_t object_bytes_max = 0xffffffff;
