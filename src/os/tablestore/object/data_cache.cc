@@ -18,14 +18,12 @@ ceph::buffer::list own_memory(ceph::buffer::list&& data)
   const bool own = data.get_num_buffers() == 1 &&
                    data.front().raw_length() <= data.length() + data.length() / 4;
   if (!own) {
-    auto raw = ceph::buffer::create_aligned_in_mempool(data.length(), block_bytes,
-                                                       mempool::mempool_tablestore_data);
-    ceph::buffer::ptr copy(std::move(raw));
+    ceph::buffer::ptr copy(ceph::buffer::create_aligned(data.length(), block_bytes));
     data.begin().copy(data.length(), copy.c_str());
-    ceph::buffer::list owned;
-    owned.push_back(std::move(copy));
-    return owned;
+    data.clear();
+    data.push_back(std::move(copy));
   }
+  // Not create_aligned_in_mempool(), which forgets the pool of what is aligned to pages.
   data.reassign_to_mempool(mempool::mempool_tablestore_data);
   return std::move(data);
 }

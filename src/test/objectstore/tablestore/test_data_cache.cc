@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "include/mempool.h"
 #include "os/tablestore/object/data_cache.h"
 
 using namespace tablestore;
@@ -119,6 +120,27 @@ TEST(TableStoreDataCache, DoesNotPinLargerMemory)
   cache.put(Extent{0, 1, 1}, part);
   EXPECT_EQ(references, large.front().raw_nref());
   EXPECT_TRUE(holds(cache, Extent{0, 1, 1}));
+}
+
+TEST(TableStoreDataCache, IsInItsMempool)
+{
+  const auto in_pool = [] {
+    return mempool::get_pool(mempool::mempool_tablestore_data).allocated_bytes();
+  };
+  const uint64_t before = in_pool();
+  {
+    DataCache cache(plenty);
+    cache.put(Extent{0, 0, 8}, content(Extent{0, 0, 8}));
+    // Parts of larger memory, which are copied; then the head and tail that an overlap leaves.
+    bufferlist part;
+    part.substr_of(content(Extent{0, 0, 64}), 0, 8 * block_bytes);
+    cache.put(Extent{0, 16, 8}, part);
+    cache.put(Extent{0, 32, 8}, content(Extent{0, 32, 8}));
+    cache.invalidate(Extent{0, 34, 1});
+    EXPECT_EQ(23 * block_bytes, cache.bytes());
+    EXPECT_EQ(before + cache.bytes(), in_pool());
+  }
+  EXPECT_EQ(before, in_pool());
 }
 
 TEST(TableStoreDataCache, BehavesLikeAMapOfBlocks)
