@@ -33,6 +33,7 @@ void dump_group(const LogGroup& group, const std::string& path, ceph::Formatter&
   f.dump_unsigned("transactions", h.transactions);
   f.dump_unsigned("watermark", h.watermark);
   f.dump_bool("begins_epoch", h.flags & LogGroupHeader::begins_epoch);
+  f.dump_bool("compressed", h.flags & LogGroupHeader::compressed);
   f.dump_bool("is_damaged", group.is_derived);
   f.dump_unsigned("rows", rows);
   f.dump_unsigned("row_bytes", row_bytes);

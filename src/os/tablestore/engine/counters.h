@@ -19,6 +19,7 @@ struct Counters {
   Count container_flushes{0};   // of these, flushes for a first touch of an unwritten extent
   Count log_bytes{0};           // written to the log, padding included
   Count log_padding_bytes{0};
+  Count log_saved_bytes{0};     // that groups would be larger if none was compressed
   Count row_bytes{0};           // rows in the log, without framing
   Count data_bytes{0};          // written to containers by transactions
   Count data_writes{0};         // write requests to containers
@@ -71,6 +72,7 @@ inline constexpr std::pair<const char*, Counters::Count Counters::*> counter_nam
     {"container_flushes", &Counters::container_flushes},
     {"log_bytes", &Counters::log_bytes},
     {"log_padding_bytes", &Counters::log_padding_bytes},
+    {"log_saved_bytes", &Counters::log_saved_bytes},
     {"row_bytes", &Counters::row_bytes},
     {"data_bytes", &Counters::data_bytes},
     {"data_writes", &Counters::data_writes},

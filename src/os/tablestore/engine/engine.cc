@@ -286,6 +286,7 @@ Status Engine::format(Disk& disk, const EngineOptions& options) {
   Label label;
   label.store_uuid = to_uuid(options.store_uuid);
   label.incompat = incompat_allocation_chunks;
+  if (options.compress_log) label.incompat |= incompat_compressed_groups;
   label.made_by = label.opened_by = this_release;
   label.log_bytes = log_bytes;
   label.segment_bytes = options.segment_bytes;
@@ -365,13 +366,13 @@ Status Engine::Impl::open() {
   lane = std::make_unique<CommitLane>(
       CommitParts{*threads, *log, *table, *containers, *writes, in_flight, counters,
                   options.reporter, options.group_durable, is_ending, make_room,
-                  label.store_uuid},
+                  label.store_uuid, bool(label.incompat & incompat_compressed_groups)},
       CommitLimits{.group_bytes_max = options.group_bytes_max,
                    .gather_percent = options.gather_percent,
                    .quick_flush = std::chrono::microseconds(options.quick_flush_us),
                    .small_data_bytes = options.small_data_bytes,
                    .capture_chunks_max = options.capture_chunks_max},
-      recovered->head, recovered->tail);
+      recovered->head, recovered->tail, recovered->saved_bytes);
   checkpointer =
       std::make_unique<Checkpointer>(*threads, *lane, *table, counters, options.reporter,
                                      make_room);

@@ -70,6 +70,7 @@ struct EngineOptions {
   uint64_t container_bytes = 0;            // 0 = by the size of the file system
   // Space that format() writes ahead in containers, and that a running engine does not give back.
   uint64_t provision_bytes = 0;
+  bool compress_log = true;                // its groups may be compressed
 
   // Of a running engine.
   uint64_t capacity_bytes = 0;             // 0 = what the label's key "capacity" says, and where

@@ -74,6 +74,7 @@ class Recovery {
   size_t replayed_ = 0;
   uint64_t watermark_ = 0;   // what has happened, as far as is known by now
   uint64_t kept_bytes_ = 0;  // of groups whose allocation is replayed
+  uint64_t saved_bytes_ = 0;  // by compressing the groups that happened
   std::optional<LogReader> reader_again_;
   std::vector<LogGroup> read_again_;  // of the batch of rows that is being made
   LogPosition end_;      // after the last group that is kept
@@ -504,6 +505,7 @@ Status Recovery::judge() {
         return {};
       }
     }
+    saved_bytes_ += groups_[i].saved_bytes;
     end_.position = h.position + h.total_bytes();
     end_.next_lsn = h.first_lsn + h.transactions;
     end_.epoch = h.epoch;
@@ -651,10 +653,12 @@ Status Recovery::write_checkpoint() {
 // table has, and the blocks that they own are not known. Blocks that count as owned because nobody
 // knows become so with the rows that say why.
 Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
-  const bool is_filling = end_.position - start_.position > parts_.log.capacity_bytes() / 2;
+  const bool is_filling =
+      end_.position - start_.position + saved_bytes_ > parts_.log.capacity_bytes() / 2;
   if (lost_) end_.next_lsn = std::max(end_.next_lsn, applied_lsn_ + 1);
   log->head = end_;
   log->tail = start_.position;
+  log->saved_bytes = saved_bytes_;
   if (!is_filling && lasting_troubles_.empty()) return {};
   // The next checkpoint makes it durable, or the next recovery comes to the same.
   const bool can_wait = !lost_ && end_.position - start_.position + block_bytes <=
@@ -666,6 +670,7 @@ Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
   if (is_lack_of_space(flushed.code()) && can_wait) return {};
   if (!flushed.ok()) return flushed;
   log->tail = end_.position;
+  log->saved_bytes = 0;
   return {};
 }
 

@@ -33,6 +33,7 @@ struct RecoveredLog {
   LogPosition head;  // where the next group goes, in an epoch that is durably new
   uint64_t tail = 0; // the first group that a recovery from the table as it is on the disk would
                      // need
+  uint64_t saved_bytes = 0;  // by compressing the groups in between
   // False: the table is ahead of a log that was cut, so that rows may own blocks that are free
   // according to the log. Nothing may be handed out, given back or prepared.
   bool ownership_is_known = true;

@@ -56,6 +56,7 @@ EngineOptions StoreOptions::engine_options() const
   options.segment_bytes = conf.get_val<Option::size_t>("tablestore_segment_size");
   options.container_bytes = conf.get_val<Option::size_t>("tablestore_container_size");
   options.provision_bytes = conf.get_val<Option::size_t>("tablestore_provision_size");
+  options.compress_log = conf.get_val<bool>("tablestore_log_compression");
   options.capacity_bytes = capacity_bytes;
   options.memtable_bytes = conf.get_val<Option::size_t>("tablestore_table_memtable_size");
   options.table_cache_bytes = uint64_t(CacheShares::table * double(first_cache_bytes()));

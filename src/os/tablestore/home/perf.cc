@@ -185,6 +185,9 @@ void add_engine_counters(PerfCountersBuilder& b)
                     bytes);
   b.add_u64_counter(l_tablestore_log_padding_bytes, "log_padding_bytes", "Of these, padding", NULL,
                     0, bytes);
+  b.add_u64_counter(l_tablestore_log_saved_bytes, "log_saved_bytes",
+                    "Bytes that the log would have beside these if no group was compressed", NULL,
+                    0, bytes);
   b.add_u64_counter(l_tablestore_row_bytes, "row_bytes", "Rows in the log", NULL, 0, bytes);
   b.add_u64_counter(l_tablestore_data_bytes, "data_bytes", "Bytes written to containers", NULL,
                     useful, bytes);
@@ -262,6 +265,7 @@ void copy_engine_counters(const Counters& from, PerfCounters& to)
   to.set(l_tablestore_container_flushes, from.container_flushes);
   to.set(l_tablestore_log_bytes, from.log_bytes);
   to.set(l_tablestore_log_padding_bytes, from.log_padding_bytes);
+  to.set(l_tablestore_log_saved_bytes, from.log_saved_bytes);
   to.set(l_tablestore_row_bytes, from.row_bytes);
   to.set(l_tablestore_data_bytes, from.data_bytes);
   to.set(l_tablestore_data_writes, from.data_writes);

@@ -90,6 +90,7 @@ enum {
   l_tablestore_container_flushes,
   l_tablestore_log_bytes,
   l_tablestore_log_padding_bytes,
+  l_tablestore_log_saved_bytes,
   l_tablestore_row_bytes,
   l_tablestore_data_bytes,
   l_tablestore_data_writes,

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine_fixture.h"
+#include "os/tablestore/engine/format/label.h"
 #include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
@@ -167,6 +168,61 @@ TEST_F(EngineTest, OneFlushPerGroupOnceSpaceIsPrepared) {
   }
   EXPECT_GE(engine->counters().groups - groups, 20u);
   EXPECT_EQ(engine->counters().flushes - flushes, engine->counters().groups - groups);
+}
+
+// Five blocks of rows that are much alike.
+class CompressedGroups : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    options.compress_log = true;
+  }
+  void commit_rows() {
+    auto txn = std::make_shared<AwaitedTxn>();
+    for (int i = 0; i < 20; ++i)
+      txn->put(Family::object, "k" + std::to_string(i), std::string(1000, 'v'));
+    engine->submit(txn);
+    txn->wait_durable();
+  }
+  uint64_t used() {
+    for (const auto& [name, value] : engine->statistics())
+      if (name == "log_used_bytes") return value;
+    return 0;
+  }
+};
+
+TEST_F(CompressedGroups, TakeLessOfTheLog) {
+  format();
+  open();
+  commit_rows();
+  EXPECT_EQ(engine->counters().log_saved_bytes, 4 * block_bytes);
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  EXPECT_EQ(get(Family::object, "k19"), std::string(1000, 'v'));
+}
+
+TEST_F(CompressedGroups, AreNotInAStoreThatWasMadeWithoutThem) {
+  options.compress_log = false;
+  format();
+  options.compress_log = true;
+  open();
+  commit_rows();
+  EXPECT_EQ(engine->counters().log_saved_bytes, 0u);
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  EXPECT_EQ(get(Family::object, "k19"), std::string(1000, 'v'));
+}
+
+// What the log bounds is bounded by what its groups take unpacked, also after a restart.
+TEST_F(CompressedGroups, CountAsWhatTheyTakeUnpacked) {
+  format();
+  open();
+  const uint64_t before = used();
+  for (int i = 0; i < 10; ++i) commit_rows();
+  EXPECT_GE(used() - before, 50 * block_bytes);
+  const uint64_t after = used();
+  ASSERT_NO_FATAL_FAILURE(crash_and_open());
+  EXPECT_EQ(used(), after + 2 * block_bytes);  // the groups that begin an epoch
+  ASSERT_TRUE(engine->checkpoint().ok());
+  EXPECT_LE(used(), 4 * block_bytes);
 }
 
 // Which covers the log: it is the same disk's cache.

@@ -47,7 +47,7 @@ class FormatExample : public EngineFixture {
 TEST_F(FormatExample, TheLabelIsAsDocumented) {
   Label label;
   std::copy(options.store_uuid.begin(), options.store_uuid.end(), label.store_uuid.begin());
-  label.incompat = incompat_allocation_chunks;
+  label.incompat = incompat_allocation_chunks | incompat_compressed_groups;
   label.log_bytes = 8 << 20;
   label.segment_bytes = 2 << 20;
   label.container_bytes = 8 << 20;
@@ -59,7 +59,7 @@ TEST_F(FormatExample, TheLabelIsAsDocumented) {
   const std::string fields =
       "74 62 6c 73 74 6f 72 31 01 00 00 00 70 00 00 00 01 00 00 00 00 00 00 00 "
       "30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66 00 00 00 00 00 00 00 00 "
-      "00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 80 00 00 00 00 00 "
+      "00 00 00 00 00 00 00 00 03 00 00 00 00 00 00 00 00 00 80 00 00 00 00 00 "
       "00 00 20 00 00 00 00 00 00 00 80 00 00 00 00 00 00 10 00 00 00 00 00 00 "
       "93 8f 01 6b 00 00 00 00 01 00 00 00 02 00 00 00";
   for (const uint64_t copy : {uint64_t(0), block_bytes}) {

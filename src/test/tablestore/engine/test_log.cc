@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "engine_fixture.h"
 #include "io_calls.h"
@@ -225,8 +226,151 @@ TEST_F(LogTest, ARecordThatDoesNotFitIsAnErrorNotACrash) {
   header.payload_bytes = 32;
   const uint32_t lies[4] = {1, 0xFFFFFFFF, 0x7FFFFFFF, 3};
   std::memcpy(memory.data() + sizeof(header), lies, sizeof(lies));
-  auto records = parse_records(header, memory.span());
+  auto records = parse_records(header, memory.span().subspan(sizeof(header), 32));
   EXPECT_EQ(records.status().code(), EIO);
+}
+
+// Rows of one transaction after the other, as alike as an OSD's are.
+std::vector<std::string> rows_alike(unsigned count) {
+  std::vector<std::string> rows;
+  for (unsigned i = 0; i < count; ++i)
+    rows.push_back("0000000011.0000000000000000" + std::to_string(1000 + i) +
+                   std::string(200, 'x') + std::to_string(i * 2654435761u) +
+                   std::string(300, 'y'));
+  return rows;
+}
+
+std::vector<std::string> random_rows(unsigned count, size_t bytes) {
+  std::mt19937_64 random(1);
+  std::vector<std::string> rows(count);
+  for (std::string& row : rows)
+    while (row.size() < bytes) row.push_back(char(random()));
+  return rows;
+}
+
+// A group of these rows as it is written at `position`.
+std::string group_of(LogGroupBuilder& builder, const std::vector<std::string>& rows,
+                     uint64_t position = 0) {
+  builder.begin(0);
+  for (const std::string& row : rows) builder.add(1, row, {}, {});
+  LogGroupHeader header{};
+  std::ranges::copy(uuid, header.store_uuid);
+  header.position = position;
+  header.first_lsn = 1;
+  const auto bytes = builder.finish(header);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> bytes_of(const std::string& s) {
+  return std::as_bytes(std::span(s));
+}
+
+// Of several blocks also when they are compressed.
+std::vector<std::string> rows_half_alike() {
+  std::vector<std::string> rows = rows_alike(20);
+  for (const std::string& row : random_rows(20, 700)) rows.push_back(row);
+  return rows;
+}
+
+class CompressedLogTest : public LogTest {
+ protected:
+  void write(const std::string& group, uint64_t position = 0) {
+    BlockMemory memory(group.size());
+    std::memcpy(memory.data(), group.data(), group.size());
+    ASSERT_TRUE(ring->write(position, memory.span()).ok());
+  }
+  void expect_rows(const std::vector<std::string>& rows, uint64_t position = 0) {
+    LogPosition start;
+    start.position = position;
+    LogReader reader(*ring, uuid, start);
+    auto group = reader.next();
+    ASSERT_TRUE(group.ok() && *group) << group.status().what();
+    ASSERT_EQ((*group)->records.size(), rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ((*group)->records[i].rows, rows[i]);
+  }
+  LogGroupBuilder builder{true};
+};
+
+TEST_F(CompressedLogTest, RowsAreReadAsTheyWere) {
+  const auto rows = rows_alike(30);
+  const std::string group = group_of(builder, rows);
+  EXPECT_TRUE(builder.header().flags & LogGroupHeader::compressed);
+  EXPECT_EQ(builder.header().total_bytes(), group.size());
+  EXPECT_EQ(group.size(), block_bytes);
+  ASSERT_NO_FATAL_FAILURE(write(group));
+  expect_rows(rows);
+}
+
+TEST_F(CompressedLogTest, AGroupMayCrossTheRingsEnd) {
+  const auto rows = rows_half_alike();
+  const uint64_t position = log_bytes - block_bytes;
+  const std::string group = group_of(builder, rows, position);
+  EXPECT_TRUE(builder.header().flags & LogGroupHeader::compressed);
+  EXPECT_GE(group.size(), 3 * block_bytes);
+  ASSERT_NO_FATAL_FAILURE(write(group, position));
+  expect_rows(rows, position);
+}
+
+TEST_F(CompressedLogTest, AnyFlippedByteEndsTheLogThere) {
+  const std::string group = group_of(builder, rows_half_alike());
+  ASSERT_NO_FATAL_FAILURE(write(group));
+  ASSERT_EQ(count({}), 1u);
+  const size_t end = sizeof(LogGroupHeader) + builder.header().payload_bytes;
+  for (size_t byte = 0; byte < end; byte += 101) {
+    flip(0, byte);
+    EXPECT_EQ(count({}), 0u) << "byte " << byte;
+    flip(0, byte);
+  }
+  flip(0, end - 1);
+  EXPECT_EQ(count({}), 0u);
+}
+
+// A builder is used for one group after the other.
+TEST_F(CompressedLogTest, NothingOfTheGroupBeforeIsLeft) {
+  const auto many = rows_alike(300), few = rows_alike(2);
+  group_of(builder, many);
+  const std::string again = group_of(builder, few);
+  EXPECT_FALSE(builder.header().flags & LogGroupHeader::compressed);
+  LogGroupBuilder fresh(true);
+  EXPECT_EQ(again, group_of(fresh, few));
+}
+
+TEST_F(CompressedLogTest, WhatSavesNoBlockStaysAsItIs) {
+  const auto rows = random_rows(7, 1000);
+  LogGroupBuilder plain;
+  EXPECT_EQ(group_of(builder, rows), group_of(plain, rows));
+  EXPECT_FALSE(builder.header().flags & LogGroupHeader::compressed);
+  EXPECT_EQ(group_of(builder, rows_alike(7)).size(), block_bytes);  // one block anyway
+  EXPECT_FALSE(builder.header().flags & LogGroupHeader::compressed);
+}
+
+TEST_F(CompressedLogTest, WhatWouldTakeLongStaysAsItIs) {
+  const auto rows = rows_alike(1000);
+  const std::string group = group_of(builder, rows);
+  EXPECT_FALSE(builder.header().flags & LogGroupHeader::compressed);
+  ASSERT_NO_FATAL_FAILURE(write(group));
+  expect_rows(rows);
+}
+
+TEST_F(CompressedLogTest, APayloadThatLiesIsAnErrorNotACrash) {
+  const std::string group = group_of(builder, rows_alike(30));
+  const LogGroupHeader header = builder.header();
+  BlockMemory unpacked;
+  ASSERT_TRUE(unpack_payload(header, bytes_of(group), &unpacked).ok());
+  for (const uint32_t raw_bytes : {0u, 1u, 5000u, 1u << 20, UINT32_MAX}) {
+    std::string lie = group;
+    std::memcpy(lie.data() + sizeof(header), &raw_bytes, sizeof(raw_bytes));
+    EXPECT_EQ(unpack_payload(header, bytes_of(lie), &unpacked).status().code(), EIO) << raw_bytes;
+  }
+  for (const uint32_t payload_bytes : {0u, 3u, 4u, 5u, 100u, header.payload_bytes - 1}) {
+    LogGroupHeader cut = header;
+    cut.payload_bytes = payload_bytes;
+    EXPECT_EQ(unpack_payload(cut, bytes_of(group), &unpacked).status().code(), EIO)
+        << payload_bytes;
+  }
+  std::string broken = group;
+  for (size_t i = 200; i < 300; ++i) broken[i] = char(0xFF);
+  EXPECT_EQ(unpack_payload(header, bytes_of(broken), &unpacked).status().code(), EIO);
 }
 
 TEST_F(LogTest, AGroupMayFillWhatIsLeftOfTheLap) {

@@ -19,21 +19,20 @@ bool lies_in(std::string_view part, std::span<const std::byte> whole) {
   return part.data() >= begin && part.data() + part.size() <= begin + whole.size();
 }
 
-// Records that were accepted are the group: made again of them, it has the same bytes.
-void check(const LogGroupHeader& header, std::span<const std::byte> group,
+// Records that were accepted are the payload: made again of them, it has the same bytes.
+void check(const LogGroupHeader& header, std::span<const std::byte> payload,
            const std::vector<LogRecord>& records) {
   require(records.size() == header.transactions, "a record for each transaction");
   LogGroupBuilder builder;
   builder.begin(0);
   for (const LogRecord& r : records) {
-    require(lies_in(r.rows, group), "rows lie in their group");
+    require(lies_in(r.rows, payload), "rows lie in their group");
     rows_are_sound(r.row_count, r.rows);
     builder.add(r.row_count, r.rows, r.writes, r.frees);
   }
   const auto again = builder.finish(header);
-  require(builder.payload_bytes() == header.payload_bytes, "records fill the payload");
-  require(std::memcmp(again.data() + sizeof(header), group.data() + sizeof(header),
-                      header.payload_bytes) == 0,
+  require(builder.payload_bytes() == payload.size(), "records fill the payload");
+  require(std::memcmp(again.data() + sizeof(header), payload.data(), payload.size()) == 0,
           "records are read as they were written");
 }
 
@@ -57,9 +56,16 @@ void run(Input in) {
   }
   const auto parsed = parse_header(memory.bytes(), uuid, position);
   if (!parsed || !crc_matches(*parsed, memory.bytes())) return;
-  const auto records = parse_records(*parsed, memory.bytes());
+  BlockMemory unpacked;
+  const auto payload = unpack_payload(*parsed, memory.bytes(), &unpacked);
+  if (!payload.ok()) {
+    require(payload.status().code() == EIO, "what was not compressed is damage");
+    return;
+  }
+  const Exactly copy({reinterpret_cast<const char*>(payload->data()), payload->size()});
+  const auto records = parse_records(*parsed, copy.bytes());
   if (records.ok())
-    check(*parsed, memory.bytes(), *records);
+    check(*parsed, copy.bytes(), *records);
   else
     require(records.status().code() == EIO, "what does not fit is damage");
 }

@@ -72,7 +72,7 @@ std::string some_rows(uint32_t* count) {
 }
 
 std::string group(LogPosition* at, unsigned transactions, uint32_t flags, uint32_t mend) {
-  LogGroupBuilder builder;
+  LogGroupBuilder builder(true);
   builder.begin(0);
   for (unsigned t = 0; t < transactions; ++t) {
     uint32_t count;
@@ -100,7 +100,7 @@ std::string group(LogPosition* at, unsigned transactions, uint32_t flags, uint32
 
 void log() {
   LogPosition at;
-  for (unsigned transactions : {0u, 1u, 5u}) {
+  for (unsigned transactions : {0u, 1u, 5u, 60u}) {
     std::string bytes = group(&at, transactions, 0, 0);
     LogGroupHeader header;
     std::memcpy(&header, bytes.data(), sizeof(header));
@@ -114,7 +114,7 @@ void log() {
     LogPosition end = start;
     std::string chain = start.encode();
     chain += group(&end, 0, LogGroupHeader::begins_epoch, mend_all);
-    chain += group(&end, 12, 0, mend_all);
+    chain += group(&end, 40, 0, mend_all);  // compressed
     chain += group(&end, 1, 0, mend_all);
     chain += group(&end, 0, LogGroupHeader::begins_epoch, mend_all);
     chain += group(&end, 2, 0, mend_all);

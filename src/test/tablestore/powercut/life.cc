@@ -68,6 +68,7 @@ EngineOptions engine_options(uint64_t shape) {
   o.quiet_steps = 2;
   o.provision_bytes = one_of({0, 16, 64}) * mib;
   o.capture_chunks_max = one_of({1, 3, 1024});
+  o.compress_log = one_of({0, 1, 1});
   return o;
 }
 

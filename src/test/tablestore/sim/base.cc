@@ -30,7 +30,7 @@ Base make_base(const char* name, bool wrapped, uint64_t provision_bytes = 0) {
   if (wrapped) {
     const uint64_t lap = Machine::engine_options().log_bytes;
     fill_log(machine, lap);
-    fill_log(machine, 2 * lap - (60 << 10));
+    fill_log(machine, 2 * lap - (30 << 10));  // a large row crosses it, also a compressed one
     if (Status s = machine.engine().checkpoint(); !s.ok()) throw Failure{s.what()};
   }
   const uint64_t lsn = machine.recovered_lsn();

@@ -187,14 +187,14 @@ MUTANTS = (
            ("log/log_reader.cc",
             "  if (!crc_matches(header, memory.span())) return false;\n", "")),
     mutant("apply_before_durable", "rows go to the table before they are durable",
-           (LANE, "  wait_for_log_space(lane, group.size());\n",
+           (LANE, "  wait_for_log_space(lane, group.size() + lane->saved_bytes);\n",
             "  {\n"
             "    RowBatch rows;\n"
             "    for (const auto& txn : lane->group) rows.append(txn->row_count_, txn->rows_);\n"
             "    std::string batch = rows.take();\n"
             "    (void)parts_.table.write(&batch).ok();\n"
             "  }\n"
-            "  wait_for_log_space(lane, group.size());\n")),
+            "  wait_for_log_space(lane, group.size() + lane->saved_bytes);\n")),
     mutant("recycle_without_flush", "a checkpoint recycles the log without flushing the table",
            ("commit/checkpointer.cc", "    const Status flushed = table_.flush();\n",
             "    const Status flushed;\n")),
@@ -370,9 +370,24 @@ MUTANTS = (
            (LANE, "return stopping_ || turn_; });",
             "return stopping_ || (turn_ && turn_->group.empty()); });")),
     mutant("wrong_log_space", "the log may run over its own tail",
-           (GROUP, "return head_position_ - tail_ + bytes + log_margin_bytes <= "
+           (GROUP, "return unpacked_bytes() + bytes + log_margin_bytes <= "
                    "parts_.log.capacity_bytes();",
             "return bytes > 0 || head_position_ > 0;")),
+    # Compressed groups.
+    mutant("compressed_in_any_store", "groups are compressed in a store that others may open",
+           ("engine.cc", "bool(label.incompat & incompat_compressed_groups)}", "true}"),
+           tests="CompressedGroups.*"),
+    mutant("packed_bytes_bound_the_log", "the log bounds what its groups take, not what is in them",
+           (GROUP, "  head_saved_ += turn.saved_bytes;\n", ""), tests="CompressedGroups.*"),
+    mutant("saved_bytes_forgotten", "a restart forgets what compressed groups hold",
+           ("recovery.cc", "    saved_bytes_ += groups_[i].saved_bytes;\n", ""),
+           tests="CompressedGroups.*"),
+    mutant("unpacked_length_not_compared", "a group may unpack to less than it says",
+           ("format/log_group.cc", "if (bytes != int(raw_bytes)) return damaged;",
+            "if (bytes < 0) return damaged;"), tests="CompressedLogTest.*"),
+    mutant("compressed_tail_kept", "a group is as long in the log as before it was compressed",
+           ("format/log_group.cc", "header.payload_bytes = uint32_t(end - sizeof(header));",
+            "header.payload_bytes = uint32_t(used_ - sizeof(header));")),
     # Errors and damage.
     mutant("flush_error_ignored", "a flush that fails counts as one that did not",
            (GROUP, "  if (auto s = file.flush(); !s.ok())\n    fatal(",

@@ -52,6 +52,7 @@ bool CommitLane::commit_by_checkpoint(Turn& turn) {
   {
     std::lock_guard lock(mutex_);
     tail_ = std::max(tail_, turn.head.position);
+    tail_saved_ = head_saved_;
     unvouched_since_ = std::nullopt;  // nothing is judged by its data any more
     turn.expected = 1 + queue_.size();
   }

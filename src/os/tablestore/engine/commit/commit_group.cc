@@ -94,9 +94,11 @@ std::span<const std::byte> CommitLane::build_group(Turn& turn) {
     parts_.counters.row_bytes += txn->rows_.size();
   }
   begin_header(turn);
-  turn.header.transactions = turn.builder.transactions();
-  turn.header.payload_bytes = uint32_t(turn.builder.payload_bytes());
-  return turn.builder.finish(turn.header);
+  const std::span<const std::byte> group = turn.builder.finish(turn.header);
+  turn.header = turn.builder.header();
+  turn.saved_bytes = group_bytes(payload) - group.size();
+  parts_.counters.log_saved_bytes += turn.saved_bytes;
+  return group;
 }
 
 void CommitLane::begin_header(Turn& turn) const {
@@ -109,12 +111,16 @@ void CommitLane::begin_header(Turn& turn) const {
   turn.header.previous_crc = turn.head.previous_crc;
 }
 
+uint64_t CommitLane::unpacked_bytes() const {
+  return head_position_ - tail_ + head_saved_ - tail_saved_;
+}
+
 bool CommitLane::log_has_space(uint64_t bytes) const {
-  return head_position_ - tail_ + bytes + log_margin_bytes <= parts_.log.capacity_bytes();
+  return unpacked_bytes() + bytes + log_margin_bytes <= parts_.log.capacity_bytes();
 }
 
 bool CommitLane::is_log_half_full() const {
-  return head_position_ - tail_ > parts_.log.capacity_bytes() / 2;
+  return unpacked_bytes() > parts_.log.capacity_bytes() / 2;
 }
 
 // The checkpoint that makes space takes the lane for its capture, so the lane is given back
@@ -171,7 +177,7 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
   }
   parts_.counters.log_bytes += group.size();
   parts_.counters.log_padding_bytes +=
-      group.size() - sizeof(LogGroupHeader) - turn.builder.payload_bytes();
+      group.size() - sizeof(LogGroupHeader) - turn.header.payload_bytes;
 }
 
 void CommitLane::flush(File& file) const {
@@ -244,6 +250,7 @@ void CommitLane::make_durable(Turn& turn) {
     std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     head_position_ += turn.header.total_bytes();
+    head_saved_ += turn.saved_bytes;
     turn.expected = turn.group.size() + queue_.size();
     const bool alone = turn.expected == 1 && turn.flush_time < limits_.quick_flush;
     lending_.group_made(now, alone);

@@ -42,12 +42,13 @@ class Marker : public Txn {
 }  // namespace
 
 CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition& head,
-                       uint64_t tail)
+                       uint64_t tail, uint64_t saved_bytes)
     : parts_(parts),
       limits_(limits),
       turn_(std::make_unique<Turn>(*this, head)),
       tail_(tail),
       head_position_(head.position),
+      head_saved_(saved_bytes),
       lending_(limits.quick_flush),
       applier_(parts.threads, parts.table, parts.counters, parts.reporter, parts.make_room) {}
 
@@ -318,6 +319,8 @@ std::optional<CommitLane::CapturedPiece> CommitLane::capture_piece(bool first,
     allocator.begin_capture();
     std::lock_guard lock(mutex_);
     capturing_ = true;
+    captured_position_ = lane->head.position;
+    captured_saved_ = head_saved_;
   }
   CapturedPiece piece{lane->head, allocator.take_changed(limits_.capture_chunks_max)};
   Counters& counters = parts_.counters;
@@ -344,14 +347,17 @@ bool CommitLane::apply(uint32_t count, std::string rows, Patience patience) {
 
 void CommitLane::recycle(uint64_t position) {
   std::lock_guard lock(mutex_);
-  require(position <= head_position_, "the log is recycled up to its end");
-  tail_ = std::max(tail_, position);  // a transaction may have been its own checkpoint meanwhile
+  require(position == captured_position_, "the log is recycled up to the last capture");
+  if (position > tail_) {  // else a transaction has been its own checkpoint meanwhile
+    tail_ = position;
+    tail_saved_ = captured_saved_;
+  }
   work_.notify_all();
 }
 
 uint64_t CommitLane::log_used_bytes() const {
   std::lock_guard lock(mutex_);
-  return head_position_ - tail_;
+  return unpacked_bytes();
 }
 
 bool CommitLane::is_log_pressed() const {
@@ -442,7 +448,7 @@ bool CommitLane::commit_group(TakenLane& lane) {
     return true;
   }
   const std::span<const std::byte> group = build_group(*lane);
-  wait_for_log_space(lane, group.size());
+  wait_for_log_space(lane, group.size() + lane->saved_bytes);
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return true;  // the group stays in hand: its data may be on its way to the disk

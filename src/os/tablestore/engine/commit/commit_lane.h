@@ -43,6 +43,7 @@ struct CommitParts {
   // The table has met a full file system; false: nobody can give it space.
   const std::function<bool()>& make_room;
   StoreUuid store_uuid;
+  bool may_compress;  // groups of the log
 };
 
 struct CommitLimits {
@@ -70,8 +71,10 @@ using Patience = std::optional<std::chrono::milliseconds>;
 // two groups, and who vouches for the last group while there is nothing else to do.
 class CommitLane {
  public:
-  // The log's next group goes to `head`; groups from `tail` on are needed for recovery.
-  CommitLane(CommitParts parts, CommitLimits limits, const LogPosition& head, uint64_t tail);
+  // The log's next group goes to `head`; groups from `tail` on are needed for recovery, and would
+  // take `saved_bytes` more if none was compressed.
+  CommitLane(CommitParts parts, CommitLimits limits, const LogPosition& head, uint64_t tail,
+             uint64_t saved_bytes);
   // As a crash: what is queued is dropped; waits only for I/O that is in flight.
   ~CommitLane();
 
@@ -117,6 +120,8 @@ class CommitLane {
   // Groups before `position` are not needed any more.
   void recycle(uint64_t position);
 
+  // All that the log bounds (rows in memory, space for them in the table, what a restart replays)
+  // is bounded by what its groups take unpacked, which is what this and the next two are about.
   uint64_t log_used_bytes() const;
   // What was called for still holds: the log is half full, or a group waits for space in it.
   bool is_log_pressed() const;
@@ -137,13 +142,17 @@ class CommitLane {
   // The log's end, and the group in hand.
   struct Turn {
     Turn(CommitLane& lane, const LogPosition& head)
-        : lane(lane), head(head), durable_lsn(head.next_lsn - 1) {}
+        : lane(lane),
+          head(head),
+          durable_lsn(head.next_lsn - 1),
+          builder(lane.parts_.may_compress) {}
     CommitLane& lane;
     LogPosition head;
     uint64_t durable_lsn;
     std::vector<std::shared_ptr<Txn>> group;
     LogGroupBuilder builder;
     LogGroupHeader header;
+    uint64_t saved_bytes = 0;  // by compressing the group
     uint64_t log_writes_pending = 0;
     std::chrono::steady_clock::time_point group_start;
     // Nullopt: with its data, or later.
@@ -202,6 +211,7 @@ class CommitLane {
   bool waits_for_capture() const;    // mutex_ held
   void flush_data(Txn& txn);
   bool flush_table();
+  uint64_t unpacked_bytes() const;           // mutex_ held
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
@@ -233,6 +243,10 @@ class CommitLane {
   std::optional<std::chrono::steady_clock::time_point> unvouched_since_;
   uint64_t tail_;            // position of the first group that recovery needs
   uint64_t head_position_;   // copy of Turn::head.position
+  // By compressing groups, from some group before tail_ on: up to the head, up to tail_, and up to
+  // where the last capture began.
+  uint64_t head_saved_, tail_saved_ = 0, captured_saved_ = 0;
+  uint64_t captured_position_ = 0;
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
   Lending lending_;

@@ -27,7 +27,9 @@ inline constexpr uint64_t known_compat = compat_label_keys;
 inline constexpr uint64_t known_ro_compat = 0;
 // Rows of the allocation map are of chunks, each with a log position of its own.
 inline constexpr uint64_t incompat_allocation_chunks = 1;
-inline constexpr uint64_t known_incompat = incompat_allocation_chunks;
+// Groups of the log may be compressed. A store that was made without keeps to groups that are not.
+inline constexpr uint64_t incompat_compressed_groups = 2;
+inline constexpr uint64_t known_incompat = incompat_allocation_chunks | incompat_compressed_groups;
 
 // A release as a number, as the label has it. 0: one from before 0.1, or nobody knows.
 constexpr uint32_t release_number(uint32_t major, uint32_t minor) { return major << 16 | minor; }

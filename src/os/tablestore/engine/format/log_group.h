@@ -8,6 +8,9 @@
 //            { container:u32 block:u32 blocks:u32 }                frees times
 //            rows                           row_bytes of RocksDB write-batch records
 //
+// Where the header's flag `compressed` is set, the payload is raw_bytes:u32 and the records as one
+// LZ4 block. Rows of one group are much alike, and each group takes whole blocks of the disk.
+//
 // Integers are little endian. The n-th transaction of a group has the log sequence number
 // header.first_lsn + n. A write's checksum is the crc32c of the array of the crc32c of each of its
 // blocks. A group happened if its header and payload are intact *and* it follows the group before
@@ -38,6 +41,7 @@ using StoreUuid = std::array<uint8_t, 16>;
 struct LogGroupHeader {
   static constexpr char expected_magic[8] = {'t', 'b', 'l', 's', 'l', 'o', 'g', '1'};
   static constexpr uint32_t begins_epoch = 1;
+  static constexpr uint32_t compressed = 2;
 
   char magic[8];            // something else altogether lies here
   uint8_t store_uuid[16];   // a group of another store, left in recycled space
@@ -49,7 +53,7 @@ struct LogGroupHeader {
   uint32_t transactions;    // 0 in a group that only begins an epoch or carries a watermark
   uint32_t payload_bytes;
   uint32_t previous_crc;    // a group that followed another one than the one before it here
-  uint32_t flags;           // begins_epoch: the first group of its epoch
+  uint32_t flags;           // begins_epoch: the first group of its epoch; compressed
   uint32_t reserved;
   uint32_t crc;             // a torn or rotten group: crc32c of the header up to here and of the
                             // payload
@@ -77,23 +81,30 @@ struct LogRecord {
 // Builds one group in block-aligned memory. Not thread-safe.
 class LogGroupBuilder {
  public:
+  // With `may_compress`: groups of more than a block, where that saves one.
+  explicit LogGroupBuilder(bool may_compress = false) : may_compress_(may_compress) {}
   void begin(size_t payload_estimate);
   void add(uint32_t row_count, std::string_view rows, std::span<const LoggedWrite> writes,
            std::span<const Extent> frees);
   static size_t record_bytes(size_t row_bytes, size_t writes, size_t frees);
-  // Fills in magic, payload_bytes, transactions and crc; zeroes the padding. The memory is valid
-  // until begin().
+  // Fills in magic, payload_bytes, transactions, `compressed` and crc; zeroes the padding. The
+  // memory is valid until begin().
   std::span<const std::byte> finish(LogGroupHeader header);
-  uint32_t crc() const { return crc_; }
+  // As finish() has made it.
+  const LogGroupHeader& header() const { return header_; }
+  uint32_t crc() const { return header_.crc; }
+  // Of the records, not compressed.
   size_t payload_bytes() const { return used_ - sizeof(LogGroupHeader); }
-  uint32_t transactions() const { return transactions_; }
 
  private:
   void append(const void* data, size_t bytes);
+  size_t compress();
+  const bool may_compress_;
   BlockMemory memory_;
   size_t used_ = 0;
+  BlockMemory compressed_;
   uint32_t transactions_ = 0;
-  uint32_t crc_ = 0;
+  LogGroupHeader header_{};
 };
 
 // The header at the start of `block`, if it looks like one of this store, or one that belongs at
@@ -104,9 +115,14 @@ std::optional<LogGroupHeader> parse_header(std::span<const std::byte> block, con
                                            uint64_t position);
 // True where header and payload match the crc. `group` holds at least header + payload.
 bool crc_matches(const LogGroupHeader& header, std::span<const std::byte> group);
-// The records of a group whose crc matches. EIO where they do not fit the payload (a bug of the
-// writer, or 1 in 2^32).
+// The records' bytes of a group whose crc matches: a part of `group`, or of `unpacked`, where they
+// are compressed. EIO as parse_records().
+Result<std::span<const std::byte>> unpack_payload(const LogGroupHeader& header,
+                                                  std::span<const std::byte> group,
+                                                  BlockMemory* unpacked);
+// The records of a group in its unpacked payload. EIO where they do not fit (a bug of the writer,
+// or 1 in 2^32).
 Result<std::vector<LogRecord>> parse_records(const LogGroupHeader& header,
-                                             std::span<const std::byte> group);
+                                             std::span<const std::byte> payload);
 
 }  // namespace tablestore

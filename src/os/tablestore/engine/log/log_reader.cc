@@ -167,8 +167,13 @@ Result<std::optional<LogGroup>> LogReader::next() {
     }
   }
   const LogGroupHeader& h = group.header;
-  auto records = parse_records(h, group.memory.span());
+  BlockMemory unpacked;
+  const auto payload = unpack_payload(h, group.memory.span(), &unpacked);
+  if (!payload.ok()) return payload.status();
+  auto records = parse_records(h, *payload);
   if (!records.ok()) return records.status();
+  group.saved_bytes = round_up_to_block(sizeof(h) + payload->size()) - h.total_bytes();
+  if (unpacked.size() > 0) group.memory = std::move(unpacked);
   group.records = records.take();
   at_.position += h.total_bytes();
   at_.next_lsn += h.transactions;

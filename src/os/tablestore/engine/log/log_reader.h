@@ -26,8 +26,9 @@ struct LogPosition {
 // A group that is intact and follows the one before. Its data is not judged here.
 struct LogGroup {
   LogGroupHeader header;
-  BlockMemory memory;
+  BlockMemory memory;              // of all of it, or of the unpacked records alone
   std::vector<LogRecord> records;  // point into memory
+  uint64_t saved_bytes = 0;        // that it would take more in the log if it was not compressed
   bool is_derived = false;  // it has no transactions, and was not read: see LogReader::next()
 };
 
