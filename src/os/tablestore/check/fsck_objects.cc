@@ -262,7 +262,7 @@ Status Fsck::check_lost_shards(const Onode& o)
 void Fsck::count_extents(const Onode& o, PoolStats* stats)
 {
   for (const auto& [index, shard] : o.shards) {
-    const uint64_t shard_start = index * shard_span_bytes;
+    const uint64_t shard_start = index * o.span_bytes();
     for (const MappedExtent& e : shard.extents) {
       const uint64_t start = shard_start + uint64_t(e.logical_block) * block_bytes;
       (*stats)[PoolStats::stored_bytes] +=

@@ -25,15 +25,15 @@ std::pair<uint32_t, uint32_t> ExtentMap::shards_of(const Onode& o, const BlockRa
   if (range.empty())
     return {0, 0};
   const uint64_t present = o.shards_present.size();
-  const uint64_t first = std::min<uint64_t>(range.first / shard_span_blocks, present);
-  const uint64_t end = std::min<uint64_t>((range.end - 1) / shard_span_blocks + 1, present);
+  const uint64_t first = std::min<uint64_t>(range.first / o.span_blocks, present);
+  const uint64_t end = std::min<uint64_t>((range.end - 1) / o.span_blocks + 1, present);
   return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
 }
 
 BlockRange ExtentMap::range_of(const Onode& o, uint32_t index)
 {
-  const uint64_t first = uint64_t(index) * shard_span_blocks;
-  return {first, std::min(first + shard_span_blocks, std::max(first, block_ceil(o.size)))};
+  const uint64_t first = uint64_t(index) * o.span_blocks;
+  return {first, std::min(first + o.span_blocks, std::max(first, block_ceil(o.size)))};
 }
 
 std::vector<uint32_t> ExtentMap::missing(const Onode& o, const BlockRange& range) const
@@ -61,6 +61,8 @@ int ExtentMap::decode(const Onode& o, uint32_t index, const std::optional<std::s
     bl.append(*row);
     auto p = bl.cbegin();
     shard->decode(p);
+    if (!shard->extents.empty() && shard->extents.back().logical_end() > o.span_blocks)
+      throw_malformed("extent reaches beyond its shard");
   } catch (const NewerVersion& e) {
     derr << "extent map of " << o.oid << " (nid " << o.nid << "): shard " << index << ": "
          << e.what() << dendl;
@@ -182,9 +184,9 @@ void ExtentMap::punch(Onode& o, const BlockRange& range, std::vector<MappedExten
     ExtentShard* shard = find(o, index);
     if (!shard)
       continue;
-    const uint64_t base = uint64_t(index) * shard_span_blocks;
+    const uint64_t base = uint64_t(index) * o.span_blocks;
     const uint64_t from = std::max(range.first, base) - base;
-    const uint64_t to = std::min(range.end, base + shard_span_blocks) - base;
+    const uint64_t to = std::min(range.end, base + o.span_blocks) - base;
     shard->punch(from, to, removed);
     if (shard->extents.empty())
       o.set_shard_present(index, false);
@@ -195,9 +197,9 @@ void ExtentMap::insert(Onode& o, uint64_t logical_block, const MappedExtent& e) 
 {
   ceph_assert(!o.inline_data);
   for (uint32_t done = 0; done < e.physical.blocks;) {
-    const uint32_t index = shard_of(logical_block + done);
-    const uint32_t at = (logical_block + done) % shard_span_blocks;
-    const uint32_t blocks = std::min(e.physical.blocks - done, shard_span_blocks - at);
+    const uint32_t index = (logical_block + done) / o.span_blocks;
+    const uint32_t at = (logical_block + done) % o.span_blocks;
+    const uint32_t blocks = std::min(e.physical.blocks - done, o.span_blocks - at);
     MappedExtent part = e.slice(done, blocks);
     part.logical_block = at;
     o.shards[index].insert(std::move(part));

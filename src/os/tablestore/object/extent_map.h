@@ -81,7 +81,6 @@ class ExtentMap {
   void erase_rows(Txn& txn, Onode& o) const;
 
  private:
-  static uint32_t shard_of(uint64_t block) { return block / shard_span_blocks; }
   /// The indices of shards that hold `range`, no further than the last present one: [first, end).
   static std::pair<uint32_t, uint32_t> shards_of(const Onode& o, const BlockRange& range);
   static BlockRange range_of(const Onode& o, uint32_t index);
@@ -108,7 +107,7 @@ int ExtentMap::for_each(Onode& o, const BlockRange& range, F&& f) const
     ExtentShard* shard = find(o, index);
     if (!shard)
       continue;
-    const uint64_t base = uint64_t(index) * shard_span_blocks;
+    const uint64_t base = uint64_t(index) * o.span_blocks;
     for (MappedExtent& e : shard->extents) {
       if (base + e.logical_end() <= range.first || base + e.logical_block >= range.end)
         continue;

@@ -281,7 +281,7 @@ void ObjectData::write_out(ObjectTxn& txn, const OnodeRef& o)
 
 int ObjectData::load_all(const OnodeRef& o)
 {
-  return map.load(*o, BlockRange{0, uint64_t(o->shards_present.size()) * shard_span_blocks});
+  return map.load(*o, BlockRange{0, uint64_t(o->shards_present.size()) * o->span_blocks});
 }
 
 }  // namespace tablestore

@@ -27,7 +27,7 @@ int ObjectData::read_pieces(const Onode& o, const std::vector<ExtentMap::Piece>&
 int ObjectData::read_to_move(const OnodeRef& o, const std::set<uint32_t>& containers,
                              uint64_t from, uint64_t bytes_max, BlocksToMove* out)
 {
-  const BlockRange rest{from, uint64_t(o->shards_present.size()) * shard_span_blocks};
+  const BlockRange rest{from, uint64_t(o->shards_present.size()) * o->span_blocks};
   std::vector<BlockRange> known, unknown;
   if (int r = load_what_is_left(*o, rest, &known, &unknown); r < 0)
     return r;

@@ -342,7 +342,7 @@ int ObjectData::shrink_blocks(ObjectTxn& txn, const OnodeRef& o, uint64_t size)
   const BlockRange cut{block_ceil(size), block_ceil(o->size)};
   if (int r = load_to_change(txn, *o, BlockRange{block_floor(size), cut.end}, cut); r < 0)
     return r;
-  if (size > 0 && size <= shard_span_bytes) {
+  if (size > 0 && size <= o->span_bytes()) {
     // Its first shard moves into the onode's row.
     if (int r = load_to_change(txn, *o, BlockRange{0, 1}, BlockRange{}); r < 0)
       return r;
@@ -365,7 +365,7 @@ int ObjectData::remove(ObjectTxn& txn, const OnodeRef& o)
   }
   o->inline_dirty = false;
   const BlockRange all{0, std::max(block_ceil(o->size), uint64_t(o->shards_present.size()) *
-                                                          shard_span_blocks)};
+                                                          o->span_blocks)};
   // Shards that cannot be read now, but may be later, are not lost: their rows and blocks stay for
   // fsck.
   std::vector<BlockRange> lost;

@@ -15,14 +15,15 @@ namespace {
 
 constexpr uint8_t shard_version = newest_shard_version;
 constexpr uint8_t shard_compat = 1;
-constexpr uint8_t onode_version = 1;
-constexpr uint8_t onode_compat = 1;
-/// Of the row of a lost object, which older programs must not take for an empty one.
-constexpr uint8_t lost_onode_version = newest_onode_version;
+/// A row has the version that it needs, which is the oldest program, too, that may read it.
+constexpr uint8_t wide_onode_version = 1;
+constexpr uint8_t lost_onode_version = 2;     ///< not to be taken for an empty object
+constexpr uint8_t narrow_onode_version = newest_onode_version;
 
 constexpr uint8_t flag_inline_data = 1;
 constexpr uint8_t flag_has_omap = 2;
 constexpr uint8_t flag_lost = 4;
+constexpr uint8_t flag_narrow_shards = 8;
 
 constexpr uint64_t u32_max = std::numeric_limits<uint32_t>::max();
 /// What no object has is damage; it also keeps a damaged count from taking all memory.
@@ -39,7 +40,7 @@ void encode_extents(const std::vector<MappedExtent>& extents, ValueWriter& out)
   uint32_t position = 0;
   for (const MappedExtent& e : extents) {
     ceph_assert(e.checksums.size() == e.physical.blocks);
-    ceph_assert(e.logical_block >= position && e.logical_end() <= shard_span_blocks);
+    ceph_assert(e.logical_block >= position && e.logical_end() <= wide_shard_span_blocks);
     out.varint(e.logical_block - position);
     out.varint(uint64_t(e.physical.blocks) << 1 | (e.shared ? 1 : 0));
     out.varint(e.physical.container);
@@ -52,15 +53,15 @@ void encode_extents(const std::vector<MappedExtent>& extents, ValueWriter& out)
   }
 }
 
-std::vector<MappedExtent> decode_extents(ValueReader& in)
+std::vector<MappedExtent> decode_extents(ValueReader& in, uint32_t span_blocks)
 {
-  std::vector<MappedExtent> extents(in.varint_up_to(shard_span_blocks));
+  std::vector<MappedExtent> extents(in.varint_up_to(span_blocks));
   uint32_t position = 0;
   for (MappedExtent& e : extents) {
-    e.logical_block = position + in.varint_up_to(shard_span_blocks - position);
+    e.logical_block = position + in.varint_up_to(span_blocks - position);
     const uint64_t blocks_and_shared = in.varint();
     const uint64_t blocks = blocks_and_shared >> 1;
-    if (blocks == 0 || blocks > shard_span_blocks - e.logical_block)
+    if (blocks == 0 || blocks > span_blocks - e.logical_block)
       throw_malformed("extent reaches beyond its shard");
     e.physical.blocks = blocks;
     e.physical.container = in.varint_up_to(u32_max);
@@ -145,7 +146,7 @@ void ExtentShard::insert(MappedExtent e)
   auto next = std::find_if(extents.begin(), extents.end(), [&e](const MappedExtent& other) {
     return other.logical_block >= e.logical_block;
   });
-  ceph_assert(e.logical_end() <= shard_span_blocks);
+  ceph_assert(e.logical_end() <= wide_shard_span_blocks);
   ceph_assert(next == extents.end() || e.logical_end() <= next->logical_block);
   ceph_assert(next == extents.begin() || std::prev(next)->logical_end() <= e.logical_block);
   extents.insert(next, std::move(e));
@@ -165,7 +166,7 @@ void ExtentShard::decode(ceph::buffer::list::const_iterator& p)
   auto peek = p;
   peek.copy_shallow(peek.get_remaining(), raw);
   ValueReader in(shard_version, view_of(raw));
-  extents = decode_extents(in);
+  extents = decode_extents(in, wide_shard_span_blocks);
   p += in.frame_bytes();
 }
 
@@ -185,11 +186,12 @@ void ObjectContents::set_shard_present(uint32_t index, bool present)
 
 std::string ObjectContents::encode() const
 {
+  const bool narrow = span_blocks == shard_span_blocks;
   ValueWriter out;
   out.varint(nid);
   out.varint(size);
   out.u8((inline_data ? flag_inline_data : 0) | (has_omap ? flag_has_omap : 0) |
-         (lost ? flag_lost : 0));
+         (lost ? flag_lost : 0) | (narrow ? flag_narrow_shards : 0));
   if (inline_data)
     out.u32(inline_checksum);
   out.signed_varint(omap_pool);
@@ -206,8 +208,9 @@ std::string ObjectContents::encode() const
   }
   if (embeds_shard() && has_shard(0))
     encode_extents(shards.at(0).extents, out);
-  return lost ? out.finish(lost_onode_version, lost_onode_version)
-              : out.finish(onode_version, onode_compat);
+  const uint8_t version =
+    narrow ? narrow_onode_version : lost ? lost_onode_version : wide_onode_version;
+  return out.finish(version, version);
 }
 
 void ObjectContents::decode(std::string_view row)
@@ -220,6 +223,7 @@ void ObjectContents::decode(std::string_view row)
   inline_data = flags & flag_inline_data;
   has_omap = flags & flag_has_omap;
   lost = flags & flag_lost;
+  span_blocks = flags & flag_narrow_shards ? shard_span_blocks : wide_shard_span_blocks;
   inline_checksum = inline_data ? in.u32() : 0;
   omap_pool = in.signed_varint();
   alloc_hint_flags = in.varint_up_to(u32_max);
@@ -227,7 +231,7 @@ void ObjectContents::decode(std::string_view row)
   expected_write_size = in.varint_up_to(u32_max);
   shards_present = decode_bits(in);
   const uint64_t shards_most =
-    inline_data ? 0 : (size + shard_span_bytes - 1) / shard_span_bytes;
+    inline_data ? 0 : (size + span_bytes() - 1) / span_bytes();
   if (shards_present.size() > shards_most ||
       (!shards_present.empty() && !shards_present.back()))
     throw_malformed("shards beyond the end of the object");
@@ -240,7 +244,7 @@ void ObjectContents::decode(std::string_view row)
   }
   shards.clear();
   if (embeds_shard() && has_shard(0))
-    shards[0].extents = decode_extents(in);
+    shards[0].extents = decode_extents(in, span_blocks);
   inline_has_row = inline_data;
 }
 

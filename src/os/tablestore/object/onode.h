@@ -20,14 +20,16 @@
 namespace tablestore {
 
 /// Logical span of one extent-map shard: a 4 KiB overwrite of a 4 MiB object rewrites one
-/// row of at most this span's extents.
-inline constexpr uint64_t shard_span_bytes = 256 << 10;
+/// row of at most this span's extents. That of new objects; others keep the one that they have.
+inline constexpr uint64_t shard_span_bytes = 64 << 10;
 inline constexpr uint32_t shard_span_blocks = shard_span_bytes / block_bytes;
+/// Of objects whose rows are of versions before 3.
+inline constexpr uint32_t wide_shard_span_blocks = (256 << 10) / block_bytes;
 /// No object is larger. As BlueStore's: the OSD's own limit (osd_max_object_size) is far below.
 inline constexpr uint64_t object_bytes_max = 0xffffffff;
 
 /// Rows that this program reads: older ones too, newer ones not (NewerVersion).
-inline constexpr uint8_t newest_onode_version = 2;
+inline constexpr uint8_t newest_onode_version = 3;
 inline constexpr uint8_t newest_shard_version = 1;
 
 /// Where a run of an object's blocks lives. Never crosses a shard, nor a container slot, and is
@@ -47,7 +49,7 @@ struct MappedExtent {
   MappedExtent slice(uint32_t first, uint32_t blocks) const;
 };
 
-/// Extents of [index * span, +span), ascending, not overlapping; what is not mapped is a hole
+/// Extents of [index * span, +span) of an object with its span, ascending, not overlapping; what is not mapped is a hole
 /// (zeros).
 struct ExtentShard {
   std::vector<MappedExtent> extents;
@@ -92,6 +94,8 @@ struct ObjectContents {
   uint32_t expected_object_size = 0;
   uint32_t expected_write_size = 0;
   std::map<std::string, ceph::buffer::ptr, std::less<>> attrs;
+  /// Of one shard: shard_span_blocks or wide_shard_span_blocks.
+  uint32_t span_blocks = shard_span_blocks;
   /// Which shards have a row (or are embedded); sized to the last present one.
   std::vector<bool> shards_present;
 
@@ -105,7 +109,8 @@ struct ObjectContents {
   bool inline_has_row = false;   ///< the table has, or is about to get, a row of inline data
   TxnMark last_omap_change;      ///< omap reads wait for it: they read the table
 
-  bool embeds_shard() const { return size <= shard_span_bytes; }
+  uint64_t span_bytes() const { return uint64_t(span_blocks) * block_bytes; }
+  bool embeds_shard() const { return size <= span_bytes(); }
   bool has_shard(uint32_t index) const
   {
     return index < shards_present.size() && shards_present[index];

@@ -10,7 +10,11 @@ namespace tablestore {
 namespace {
 
 // A shard of a few extents: map node, vector, and four bytes of checksum for each block.
-constexpr uint64_t shard_memory_bytes = 64 + 2 * sizeof(MappedExtent) + 4 * shard_span_blocks;
+uint64_t shard_memory_bytes(const Onode& onode)
+{
+  return 64 + 2 * sizeof(MappedExtent) + 4 * onode.span_blocks;
+}
+
 constexpr size_t looks_per_add = 16;
 
 void count_in_mempool(ssize_t onodes, ssize_t bytes)
@@ -28,7 +32,7 @@ uint64_t onode_memory_bytes(const Onode& onode)
   if (onode.inline_data)
     bytes += onode.size;
   else
-    bytes += onode.shards_present.size() * shard_memory_bytes;
+    bytes += onode.shards_present.size() * shard_memory_bytes(onode);
   return bytes;
 }
 

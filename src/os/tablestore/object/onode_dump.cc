@@ -41,7 +41,7 @@ void dump(const Onode& onode, ceph::Formatter* f)
   f->open_array_section("extents");
   for (const auto& [index, shard] : onode.shards) {
     for (const auto& e : shard.extents)
-      dump_extent(e, index * shard_span_bytes, f);
+      dump_extent(e, index * onode.span_bytes(), f);
   }
   f->close_section();
 }

@@ -116,6 +116,8 @@ OnodeRef ObjectDataFixture::object(const std::string& name)
       o->decode(*row);
     } else {
       o->nid = next_nid++;
+      if (some_are_wide && o->nid % 2)
+        o->span_blocks = wide_shard_span_blocks;
       o->omap_pool = pool;
     }
     o->exists = true;
@@ -235,7 +237,7 @@ uint64_t ObjectDataFixture::mapped_bytes(const Onode& o)
   uint64_t bytes = 0;
   for (const auto& [index, shard] : o.shards) {
     for (const MappedExtent& e : shard.extents) {
-      const uint64_t start = index * shard_span_bytes + e.logical_block * block_bytes;
+      const uint64_t start = index * o.span_bytes() + e.logical_block * block_bytes;
       bytes += std::min(o.size, start + e.physical.length_bytes()) - start;
     }
   }

@@ -73,6 +73,7 @@ class ObjectDataFixture : public EngineFixture {
 
   PoolStats totals;
   uint64_t next_nid = 1;
+  bool some_are_wide = false;   ///< new objects have the spans of older stores, every other one
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
   std::unique_ptr<ReferenceMaps> references;

@@ -393,8 +393,8 @@ TEST_F(StoreFsck, ALossOfTheLogWithADamagedExtentMapIsRepairedToAUsableStore)
     write(ch, object("new " + std::to_string(n), 1, 0x30), 0, content(10 + n, 300 * KiB));
   for (int round = 0; round < 2; ++round) {
     bufferlist bl;
-    EXPECT_EQ(-EIO, store->read(ch, large, 256 * KiB, 10, bl));
-    EXPECT_TRUE(same(content(1, 256 * KiB), read(ch, large, 0, 256 * KiB)));
+    EXPECT_EQ(-EIO, store->read(ch, large, shard_span_bytes, 10, bl));
+    EXPECT_TRUE(same(content(1, shard_span_bytes), read(ch, large, 0, shard_span_bytes)));
     EXPECT_TRUE(same(content(1, 512 * KiB, 512 * KiB), read(ch, large, 512 * KiB, 512 * KiB)));
     for (unsigned n = 0; n < 20; ++n) {
       EXPECT_TRUE(same(content(10 + n, 300 * KiB),

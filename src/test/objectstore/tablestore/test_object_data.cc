@@ -451,8 +451,9 @@ namespace {
 /// Offsets and lengths near where things meet: blocks, shards, the inline limit.
 uint64_t interesting(std::mt19937& random, uint64_t max)
 {
-  static const uint64_t marks[] = {0,     4096, 8192, 65536, shard_span_bytes,
-                                   2 * shard_span_bytes};
+  static const uint64_t marks[] = {0,     4096, 8192, shard_span_bytes, 2 * shard_span_bytes,
+                                   wide_shard_span_blocks * block_bytes,
+                                   2 * wide_shard_span_blocks * block_bytes};
   uint64_t x;
   switch (random() % 4) {
   case 0:
@@ -479,6 +480,7 @@ class ObjectDataModel : public ObjectDataFixture, public testing::WithParamInter
   static constexpr uint64_t size_max = 900000;
   static constexpr unsigned objects = 5;
 
+  ObjectDataModel() { some_are_wide = true; }
   std::string name() { return std::string(1, 'a' + random() % objects); }
 
   void check(const std::string& name)
@@ -634,6 +636,7 @@ TEST_P(ObjectDataModel, StoredBytesEqualARecountAfterEachChange)
 TEST_F(ObjectDataTest, ObjectWhoseLastShardIsDamagedCanGrowAndBeWrittenElsewhere)
 {
   const uint64_t size = (1 << 20) - 100;
+  object("a")->span_blocks = wide_shard_span_blocks;
   write("a", 0, pattern(size, 1));
   engine->drain();
   auto damaging = std::make_shared<Txn>();

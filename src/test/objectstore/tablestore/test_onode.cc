@@ -76,6 +76,7 @@ void expect_equal(const Onode& a, const Onode& b)
   EXPECT_EQ(a.alloc_hint_flags, b.alloc_hint_flags);
   EXPECT_EQ(a.expected_object_size, b.expected_object_size);
   EXPECT_EQ(a.expected_write_size, b.expected_write_size);
+  EXPECT_EQ(a.span_blocks, b.span_blocks);
   EXPECT_EQ(a.shards_present, b.shards_present);
   ASSERT_EQ(a.attrs.size(), b.attrs.size());
   for (auto p = a.attrs.begin(), q = b.attrs.begin(); p != a.attrs.end(); ++p, ++q) {
@@ -223,20 +224,55 @@ TEST(TableStoreOnode, InlineDataHasItsChecksumInTheOnode)
 
 TEST(TableStoreOnode, EmbedsTheOnlyShardOfASmallObject)
 {
-  Onode o, decoded;
-  fill(o, shard_span_bytes);
-  o.set_shard_present(0, true);
-  o.shards[0] = example_shard();
-  decoded.decode(o.encode());
-  expect_equal(o, decoded);
-  ASSERT_EQ(1u, decoded.shards.count(0));
-  expect_equal(o.shards[0], decoded.shards[0]);
-  EXPECT_FALSE(decoded.shards[0].has_row);
+  for (const uint32_t span_blocks : {shard_span_blocks, wide_shard_span_blocks}) {
+    Onode o, decoded;
+    o.span_blocks = span_blocks;
+    fill(o, o.span_bytes());
+    o.set_shard_present(0, true);
+    o.shards[0].insert(extent(0, 2, 1, 2));
+    o.shards[0].insert(extent(span_blocks - 3, 3, 1, 100));
+    decoded.decode(o.encode());
+    expect_equal(o, decoded);
+    ASSERT_EQ(1u, decoded.shards.count(0));
+    expect_equal(o.shards[0], decoded.shards[0]);
+    EXPECT_FALSE(decoded.shards[0].has_row);
 
-  o.size = shard_span_bytes + 1;
-  Onode larger;
-  larger.decode(o.encode());
-  EXPECT_TRUE(larger.shards.empty());
+    ++o.size;
+    Onode larger;
+    larger.decode(o.encode());
+    EXPECT_TRUE(larger.shards.empty());
+  }
+}
+
+// Where a shard ends is in the row; a program that does not know of it refuses the row.
+TEST(TableStoreOnode, ARowHasTheVersionThatItNeeds)
+{
+  const auto version = [](uint32_t span_blocks, bool lost) {
+    Onode o, decoded;
+    o.span_blocks = span_blocks;
+    o.lost = lost;
+    const std::string row = o.encode();
+    decoded.decode(row);
+    EXPECT_EQ(span_blocks, decoded.span_blocks);
+    EXPECT_EQ(lost, decoded.lost);
+    EXPECT_EQ(row[0], row[1]);
+    return int(row[0]);
+  };
+  EXPECT_EQ(1, version(wide_shard_span_blocks, false));
+  EXPECT_EQ(2, version(wide_shard_span_blocks, true));
+  EXPECT_EQ(3, version(shard_span_blocks, false));
+  EXPECT_EQ(3, version(shard_span_blocks, true));
+}
+
+TEST(TableStoreOnode, AnEmbeddedShardThatIsTooLongIsDamage)
+{
+  Onode o, ignored;
+  fill(o, 5000);
+  o.set_shard_present(0, true);
+  o.shards[0].insert(extent(shard_span_blocks - 1, 2, 1, 2));
+  EXPECT_THROW(ignored.decode(o.encode()), ceph::buffer::error);
+  o.span_blocks = wide_shard_span_blocks;
+  ignored.decode(o.encode());
 }
 
 TEST(TableStoreOnode, KeepsOneCopyOfItsRow)

@@ -13,7 +13,7 @@ void check(const ExtentShard& shard)
   uint32_t position = 0;
   for (const MappedExtent& e : shard.extents) {
     ceph_assert(e.logical_block >= position);
-    ceph_assert(e.physical.blocks > 0 && e.logical_end() <= shard_span_blocks);
+    ceph_assert(e.physical.blocks > 0 && e.logical_end() <= wide_shard_span_blocks);
     ceph_assert(e.checksums.size() == e.physical.blocks);
     ceph_assert(e.physical.end() > e.physical.block);
     ceph_assert(e.shared ? e.map_block <= e.physical.block : e.map_block == 0);
@@ -37,8 +37,8 @@ bool decode(std::string_view row, ExtentShard* shard)
 
 void run(Input in)
 {
-  const uint32_t first = in.u8() % shard_span_blocks;
-  const uint32_t end = first + 1 + in.u8() % (shard_span_blocks - first);
+  const uint32_t first = in.u8() % wide_shard_span_blocks;
+  const uint32_t end = first + 1 + in.u8() % (wide_shard_span_blocks - first);
   ExtentShard shard;
   if (!decode(take_row(in), &shard))
     return;

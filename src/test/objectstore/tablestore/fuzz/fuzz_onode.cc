@@ -24,8 +24,9 @@ void check(const Onode& o)
 {
   ceph_assert(o.size <= object_bytes_max);
   ceph_assert(o.shards_present.empty() || o.shards_present.back());
+  ceph_assert(o.span_blocks == shard_span_blocks || o.span_blocks == wide_shard_span_blocks);
   ceph_assert(o.shards_present.size() <=
-              (o.size + shard_span_bytes - 1) / shard_span_bytes);
+              (o.size + o.span_bytes() - 1) / o.span_bytes());
   ceph_assert(!o.inline_data || o.shards_present.empty());
   ceph_assert(o.shards.size() <= 1);
   ceph_assert(o.shards.empty() || (o.embeds_shard() && o.has_shard(0)));

@@ -67,6 +67,7 @@ void onodes()
   Onode small, large, in_line;
   small.nid = 77;
   small.size = 100000;
+  small.span_blocks = wide_shard_span_blocks;
   small.shards[0] = shard();
   small.set_shard_present(0, true);
   small.attrs["_"] = ceph::buffer::copy("attribute", 9);

@@ -151,7 +151,7 @@ DamagedBlocks damaged_blocks(TableStore& store, const coll_t& cid, const ghobjec
   }
   for (const auto& [index, shard] : object.o->shards) {
     for (const MappedExtent& e : shard.extents) {
-      const uint64_t first = uint64_t(index) * shard_span_blocks + e.logical_block;
+      const uint64_t first = uint64_t(index) * object.o->span_blocks + e.logical_block;
       if (found.on_disk.size() < first + e.physical.blocks) {
         found.on_disk.resize(first + e.physical.blocks);
         found.marked.resize(first + e.physical.blocks);
