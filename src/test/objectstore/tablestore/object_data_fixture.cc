@@ -116,7 +116,7 @@ OnodeRef ObjectDataFixture::object(const std::string& name)
       o->decode(*row);
     } else {
       o->nid = next_nid++;
-      if (some_are_wide && o->nid % 2)
+      if (wide_every && o->nid % wide_every == 0)
         o->span_blocks = wide_shard_span_blocks;
       o->omap_pool = pool;
     }

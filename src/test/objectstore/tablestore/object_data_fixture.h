@@ -73,7 +73,8 @@ class ObjectDataFixture : public EngineFixture {
 
   PoolStats totals;
   uint64_t next_nid = 1;
-  bool some_are_wide = false;   ///< new objects have the spans of older stores, every other one
+  /// Every so manieth new object has the spans of older stores; 0: none.
+  unsigned wide_every = 0;
   std::map<std::string, OnodeRef> onodes;
   std::unique_ptr<DataCache> cache;
   std::unique_ptr<ReferenceMaps> references;

@@ -476,14 +476,14 @@ TEST_F(StoreDamagedPart, WithoutSpaceToMarkWhatIsLostTheObjectIsLost)
       taken += step;
   }
   // Enough for what the operations say that they need.
-  engine.unreserve(128 * KiB);
+  engine.unreserve(48 * KiB);
   EXPECT_EQ(0, outcome([&](Transaction& t) { t.clone(ch->cid, large, copy); }));
   expect_lost(copy);
   EXPECT_TRUE(same(content(1, 1000, 512 * KiB), read(ch, large, 512 * KiB, 1000)));
   EXPECT_EQ(-EIO, read_result(large, 0, 10)) << "and no zeros";
   EXPECT_EQ(0, outcome([&](Transaction& t) { t.truncate(ch->cid, large, 1000); }));
   expect_lost(large);
-  engine.unreserve(taken - 128 * KiB);
+  engine.unreserve(taken - 48 * KiB);
   expect_lost_for_good(large);
   expect_lost_for_good(copy);
   EXPECT_EQ(0, outcome([&](Transaction& t) { push(t, large, content(3, 100000)); }));

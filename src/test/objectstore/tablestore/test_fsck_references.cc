@@ -140,7 +140,7 @@ TEST_F(StoreFsckReferences, ThatSeemRightAtFirstAreCountedWithThoseThatComeLater
   const ghobject_t head = object("head", 1, 0x40), clone_of_it = object("clone", 1, 0x40);
   for (const unsigned twins : {1, 2}) {
     SCOPED_TRACE(twins);
-    write(ch, head, 0, content(3, 100000));
+    write(ch, head, 0, content(3, 60000));
     clone(head, clone_of_it);
     const auto twin = [](unsigned n) { return object("twin " + std::to_string(n), 1, 0x41); };
     ObjectContents same_blocks = contents(clone_of_it);
@@ -154,7 +154,7 @@ TEST_F(StoreFsckReferences, ThatSeemRightAtFirstAreCountedWithThoseThatComeLater
     expect_objects_whole();
     for (const ghobject_t& oid : {head, clone_of_it}) {
       remove(ch, oid);
-      EXPECT_TRUE(same(content(3, 100000), read(ch, twin(0))));
+      EXPECT_TRUE(same(content(3, 60000), read(ch, twin(0))));
     }
     for (unsigned n = 0; n < twins; ++n)
       remove(ch, twin(n));
@@ -167,7 +167,7 @@ TEST_F(StoreFsckReferences, OfBlocksThatTwoObjectsOfOneHashHaveAreMade)
   const ghobject_t head = object("head", 1, 0x40), twin = object("twin", 1, 0x40);
   for (const bool same_number : {false, true}) {
     SCOPED_TRACE(same_number);
-    write(ch, head, 0, content(3, 100000));
+    write(ch, head, 0, content(3, 60000));
     wait_durable(ch);
     ObjectContents same_blocks = contents(head);
     same_blocks.nid += same_number ? 0 : 1000;
@@ -179,7 +179,7 @@ TEST_F(StoreFsckReferences, OfBlocksThatTwoObjectsOfOneHashHaveAreMade)
     EXPECT_EQ(0, store->fsck(true));
     mount_again();
     remove(ch, head);
-    EXPECT_TRUE(same(content(3, 100000), read(ch, twin)));
+    EXPECT_TRUE(same(content(3, 60000), read(ch, twin)));
     write(ch, twin, 5000, content(4, 5000));
     remove(ch, twin);
     wait_durable(ch);
