@@ -49,8 +49,8 @@ struct MappedExtent {
   MappedExtent slice(uint32_t first, uint32_t blocks) const;
 };
 
-/// Extents of [index * span, +span) of an object with its span, ascending, not overlapping; what is not mapped is a hole
-/// (zeros).
+/// Extents of [index * span, +span), ascending, not overlapping; what is not mapped is a hole
+/// (zeros). The span is its object's: ExtentMap looks that they do not reach beyond it.
 struct ExtentShard {
   std::vector<MappedExtent> extents;
   // ---- in memory only

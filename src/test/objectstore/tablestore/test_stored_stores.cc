@@ -119,6 +119,10 @@ Transaction of_all_kinds(const coll_t& cid, int64_t pool)
   t.omap_rmkey(cid, oid("empty"), "b");
   t.set_alloc_hint(cid, oid("shards"), 4 * MiB, 4 * MiB,
                    CEPH_OSD_ALLOC_HINT_FLAG_SEQUENTIAL_WRITE);
+  for (unsigned n = 0; n < 100; ++n) {   // alike, so that the log compresses them
+    t.touch(cid, oid("alike " + std::to_string(n)));
+    t.setattr(cid, oid("alike " + std::to_string(n)), "_", value);
+  }
   add(t, cid, oid("removed"), 0, 30000);
   t.remove(cid, oid("removed"));
   return t;
