@@ -20,9 +20,9 @@ class ObjectNumbers {
   struct Entry {
     uint64_t nid = 0;
     int32_t pool = 0;              ///< of its omap
-    uint16_t shard_rows = 0;
-    bool has_omap = false;         ///< may have omap
-    InlineRow inline_row = InlineRow::none;
+    uint32_t shard_rows : 20 = 0;
+    uint32_t has_omap : 1 = false; ///< may have omap
+    InlineRow inline_row : 8 = InlineRow::none;
 
     bool has_rows() const
     {

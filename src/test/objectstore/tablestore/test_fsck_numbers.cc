@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 
 // What fsck finds of numbers of objects, and of rows that go by these.
+#include "os/tablestore/check/object_numbers.h"
 #include "os/tablestore/object/onode.h"
 #include "test/objectstore/tablestore/store_rows_fixture.h"
 
@@ -102,6 +103,15 @@ TEST_F(StoreFsckNumbers, TwoObjectsWithRowsOfOneNumberAreReportedAndKeepThem)
   EXPECT_EQ(2, store->fsck(false));
   expect_all_whole();
   EXPECT_TRUE(same(content(2, 300), read(ch, twin)));
+}
+
+TEST(ObjectNumbersTest, AnEntryCountsTheShardsOfTheLargestObject)
+{
+  constexpr uint64_t most = object_bytes_max / shard_span_bytes + 1;
+  ObjectNumbers::Entry entry;
+  entry.shard_rows = most;
+  EXPECT_EQ(most, entry.shard_rows);
+  EXPECT_TRUE(entry.has_rows());
 }
 
 TEST_F(StoreFsckNumbers, ExtentsOfNoPartOfTheirObjectAreErased)
