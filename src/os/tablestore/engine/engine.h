@@ -254,7 +254,7 @@ struct EngineMemory {
 
 // How full and how busy its parts are: cheap, for once a second.
 struct EngineGauges {
-  uint64_t log_used_bytes = 0;              // what a restart would replay: unpacked groups
+  uint64_t log_used_bytes = 0;              // what a restart would read
   uint64_t log_capacity_bytes = 0;
   bool log_is_pressed = false;              // more than half of it is used: a checkpoint is wanted
   uint64_t table_bytes = 0;                 // its files

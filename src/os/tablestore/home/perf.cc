@@ -221,7 +221,8 @@ void add_space_counters(PerfCountersBuilder& b)
             "Free space in containers that was never written: its first write costs a flush", NULL,
             useful, bytes);
   b.add_u64(l_tablestore_log_used_bytes, "log_used_bytes",
-            "What a restart would replay of the log, unpacked where it is compressed", NULL, useful, bytes);
+            "What a restart would replay of the log, unpacked where it is compressed", NULL,
+            useful, bytes);
   b.add_u64(l_tablestore_log_capacity_bytes, "log_capacity_bytes", "Size of the log", NULL,
             useful, bytes);
   b.add_u64(l_tablestore_table_bytes, "table_bytes", "Files of the table", NULL, useful, bytes);

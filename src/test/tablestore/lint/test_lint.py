@@ -295,11 +295,12 @@ int main() { tablestore::Part part; }
         self.source("rows/keys.h", text="struct Keys {\n  int used = 0;\n  int read_only = 0;\n"
                                         "  bool idle() const { return true; }\n"
                                         "  bool of_a_base(int,\n       int) override;\n"
-                                        "  bool for_ceph();\n};")
+                                        "  bool for_ceph();\n  int bits : 20 = 0;\n};")
         self.source("rows/keys.cc", "rows/keys.h", text="int f(Keys k) { return k.used; }  // idle")
         self.file("patches/20.2/1.patch", "+  keys.for_ceph();")
         self.assertEqual(self.of_store(unused.declared_names_are_used), [
-            "rows/keys.h:3: nothing uses read_only", "rows/keys.h:4: nothing uses idle"])
+            "rows/keys.h:3: nothing uses read_only", "rows/keys.h:4: nothing uses idle",
+            "rows/keys.h:8: nothing uses bits"])
 
 
 def main() -> int:

@@ -74,7 +74,8 @@ def declared_names_are_used(root: Path) -> Iterator[tree.Breach]:
     places: dict[str, list[tuple[Path, int]]] = {}
     declared: dict[str, tuple[Path, int]] = {}
     declaration = re.compile(r"\s*(?:class|struct|enum class|enum) (\w+)(?![\w;])|"
-                             r"\s*(?:[\w:]+(?:<.*>)?[\s&*]+)+(\w+)\s*(?:[;({\[]|=[^=])")
+                             r"\s*(?:[\w:]+(?:<.*>)?[\s&*]+)+([A-Za-z_]\w*)(?:\s*:\s*\d+)?"
+                             r"\s*(?:[;({\[]|=[^=])")
     for path in tree.sources(root):
         lines = tree.code_lines(path)
         for number, line in enumerate(lines, 1):
