@@ -3,6 +3,8 @@
 //   input = how:u8 header:80 payload
 //   how: bit 0 leaves the magic, uuid and position as they are, bit 1 the length, bit 2 the
 //   checksum
+#include <algorithm>
+
 #include "os/tablestore/engine/format/log_group.h"
 #include "os/tablestore/engine/require.h"
 #include "os/tablestore/engine/table/rows.h"
@@ -32,7 +34,7 @@ void check(const LogGroupHeader& header, std::span<const std::byte> payload,
   }
   const auto again = builder.finish(header);
   require(builder.payload_bytes() == payload.size(), "records fill the payload");
-  require(std::memcmp(again.data() + sizeof(header), payload.data(), payload.size()) == 0,
+  require(std::ranges::equal(again.subspan(sizeof(header), payload.size()), payload),
           "records are read as they were written");
 }
 
