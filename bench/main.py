@@ -22,6 +22,7 @@ from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from storebench import table as tables  # noqa: E402
 from storebench.calm import MOST_STOLEN, calmest, never_calm  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
+from storebench.failures import failures_of  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
 from storebench.machine import describe  # noqa: E402
 from storebench.numbers import number  # noqa: E402
@@ -125,13 +126,20 @@ def write_json(options: argparse.Namespace, cells: list[Cell],
 
 
 def load(paths: list[Path]) -> list[dict[str, Any]]:
-    runs = []
-    for path in paths:
-        runs += json.loads(path.read_text())["runs"]
-    return [run for run in runs if "failed" not in run["result"]]
+    return [run for path in paths for run in json.loads(path.read_text())["runs"]]
 
 
 def show(runs: list[dict[str, Any]]) -> None:
+    """Those that failed have no figures, and come last."""
+    show_figures([run for run in runs if "failed" not in run["result"]])
+    failures = failures_of([{"runs": runs}])
+    if failures:
+        print(f"\nFAILED: {failures.total} of {len(runs)} runs")
+    for (cell, variant), (failed, total) in failures.counts.items():
+        print(f"  {cell} on {variant}: {failed} of {total}")
+
+
+def show_figures(runs: list[dict[str, Any]]) -> None:
     long_runs = [run for run in runs if is_sustained(run)]
     if long_runs:
         show_sustained(long_runs)
@@ -193,7 +201,7 @@ def run(options: argparse.Namespace) -> None:
         runner.close()
         line.now("")
         lock.close()
-    show([run for run in runs if "failed" not in run["result"]])
+    show(runs)
     print(f"\n{options.json} has all of it; it took {(time.monotonic() - began) / 60:.0f} minutes")
 
 

@@ -5,7 +5,7 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import (GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS, STORE_BYTES, VARIANTS,
+from .variants import (FLOORS, GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS, STORE_BYTES, VARIANTS,
                        fixed_caches)
 
 KIB = 1 << 10
@@ -82,10 +82,10 @@ def name_of(size: int) -> str:
 
 
 def new(size: int, depth: int, stores: tuple[str, ...], floor: bool = True) -> Cell:
-    # The floor: what one write and one flush take, or with more in flight what
+    # The floors: what one write and one flush take, or with more in flight what
     # a perfect group commit would reach.
     if floor:
-        stores += ("floor",)
+        stores += FLOORS
     return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth},
                 bytes_per_second=rate_of(size))
 
@@ -98,7 +98,7 @@ def aged(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
 
 
 def overwrite(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
-    return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", stores,
+    return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", (*stores, FLOORS[0]),
                 {"size": size, "depth": depth}, lasts=7, bytes_per_second=rate_of(size))
 
 
@@ -287,7 +287,7 @@ def chosen(level: str, patterns: list[str], stores: list[str]) -> list[Cell]:
         if OURS[0] in wanted:
             wanted = tuple(s for s in wanted if s in cell.stores_of_its_own)
         if stores:
-            wanted += tuple(s for s in stores if s not in wanted and s != "floor")
+            wanted += tuple(s for s in stores if s not in wanted and s not in FLOORS)
         if wanted:
             found.append(replace(cell, stores=wanted))
     return found

@@ -17,11 +17,11 @@ from .cells import LEVELS
 from .failures import Failures, failures_of
 from .figures import SUSTAINED, WHOLE, Summary, interval_note, ratio_by_run, summaries
 from .numbers import interval_of_ratio, number, ratio_of
-from .panels import in_order
+from .panels import figure_of, floor_of, in_order
 from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
 from .rst import block, bold, bullets, markdown_table, simple_table, with_block
 from .targets import BEST, GOALS, Goal, Table, Verdict, best_bluestore
-from .variants import OURS
+from .variants import FLOORS, OURS
 
 DOCUMENT = Path("doc/dev/tablestore-performance.rst")
 FOLDER = Path("doc/dev/tablestore-performance")
@@ -32,6 +32,8 @@ RESULT_NAME = r"\d{4}-\d\d-\d\dT\d{4}-[a-z]+\b"
 UNITS = {"iops": "/s", "p99_9_us": " us", "cpu_us_per_operation": " us", "mount seconds": " s"}
 NONE_DONE = "none done"
 CLIENTS = ("rados-", "clients-")
+LIMITS = {"floor": "a write and a flush", "floor-thin": "a write and a flush at first touch",
+          "memstore": "MemStore"}
 SHOWN = (       # in README.md: cell, phase, what it is
     ("new-4K-qd16", "new", "new objects of 4K, 16 in flight"),
     ("new-64K-qd16", "new", "new objects of 64K, 16 in flight"),
@@ -157,7 +159,7 @@ def goals_block(table: Table, failures: Failures) -> Iterator[str]:
         ("what", "aim", "where it is least", "default, ratio", "provisioned, ratio", "default",
          "provisioned", "against", "reached"),
         (goal_row(goal, verdicts, failures) for goal, verdicts in found.items()))
-    missed = {goal: list(missed_parts(goal, verdicts, failures.of(goal)))
+    missed = {goal: list(missed_parts(table, goal, verdicts, failures.of(goal)))
               for goal, verdicts in found.items()}
     if any(missed.values()):
         yield ""
@@ -167,13 +169,27 @@ def goals_block(table: Table, failures: Failures) -> Iterator[str]:
                            if parts)
 
 
-def missed_parts(goal: Goal, verdicts: list[Verdict], failures: Failures) -> Iterator[str]:
+def missed_parts(table: Table, goal: Goal, verdicts: list[Verdict],
+                 failures: Failures) -> Iterator[str]:
     named = {"tablestore-thin": "", "tablestore": " (provisioned)"}
     for v in verdicts:
         if v.store in goal.stores and not v.met:
-            yield f"{workload(v)}{named[v.store]} {value_text(v)}"
+            yield f"{workload(v)}{named[v.store]} {value_text(v)}{limit_text(table, v)}"
     for (cell, store), (failed, total) in failures.counts.items():
         yield f"``{cell}``{named[store]}: {failed} of {count_of(total, 'run')} failed"
+
+
+def limit_text(table: Table, verdict: Verdict) -> str:
+    """What was measured beside it and keeps less, or nothing, against the same."""
+    limit = verdict.goal.limit
+    figure = verdict.goal.figure
+    found = (floor_of(table, verdict.cell, limit, figure) if limit in FLOORS else
+             figure_of(table, verdict.cell, verdict.phase, limit, figure))
+    if not found or not verdict.theirs:
+        return ""
+    value = ratio_text(ratio_of(found.median, verdict.theirs.median),
+                       *interval_of_ratio(found.values, verdict.theirs.values))
+    return f" ({LIMITS[limit]}: {value})"
 
 
 # -- the second table

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .numbers import number
-from .panels import FLOOR, PARTS, Mark, Panel, in_order
+from .panels import PARTS, Mark, Panel, in_order
 from .targets import BEST
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ STYLES = {      # colour, marker, line
     "bluestore-ssd-loop": ("#f0a070", "1", ":"), "bluestore-hdd-loop": ("#f5cf80", "2", ":"),
     "bluestore-ssd-sparse": ("#f7c6a8", "3", ":"),
     "kstore": ("#009e73", "D", "-"), "memstore": ("#999999", "x", "-"),
-    FLOOR: ("#222222", "_", ":"),
+    "floor": ("#222222", "_", ":"), "floor-thin": ("#777777", "_", ":"),
 }
 MORE_COLORS = ("#cc79a7", "#f0e442", "#6a3d9a", "#b15928", "#17becf", "#7f7f7f")
 PART_COLORS = dict(zip(PARTS, ("#0072b2", "#e69f00", "#56b4e9", "#009e73", "#66c2a5", "#cc79a7",
@@ -32,7 +32,7 @@ PART_COLORS = dict(zip(PARTS, ("#0072b2", "#e69f00", "#56b4e9", "#009e73", "#66c
 LABELS = {
     "tablestore-thin": "TableStore (default)", "tablestore": "TableStore, provisioned",
     BEST: "BlueStore, best of its settings", "kstore": "KStore", "memstore": "MemStore",
-    FLOOR: "no store: one write, one flush",
+    "floor": "no store: one write, one flush", "floor-thin": "the same, at first touch",
 }
 SETTINGS = {    # of matplotlib; text stays text
     "svg.fonttype": "none", "svg.hashsalt": "tablestore", "font.family": "sans-serif",

@@ -11,9 +11,10 @@ from .document import value_text
 from .failures import failures_of
 from .figures import SUSTAINED
 from .numbers import number
-from .panels import FLOOR, Panel
+from .panels import Panel
 from .pictures import pictures
 from .targets import Table, verdicts
+from .variants import FLOORS
 
 WIDTH, HEIGHT = 12.0, 2.7       # inches: of a row of panels
 TIMED = ("new-4K-qd16", "new-1M-qd16", "overwrite-4K-qd16", "rados-", SUSTAINED)
@@ -120,15 +121,15 @@ def over_time(runs: list[dict[str, Any]]) -> Iterator[Panel]:
 
 
 def sizes(table: Table, stores: list[str]) -> Iterator[Panel]:
-    yield panels.by_size(table, "new", 16, "iops", [*stores, FLOOR], "new objects", "operations/s",
-                         True)
+    yield panels.by_size(table, "new", 16, "iops", [*stores, *FLOORS], "new objects",
+                         "operations/s", True)
     yield panels.by_size(table, "overwrite", 16, "iops", stores, "overwrites", "operations/s",
                          True)
     yield panels.by_size(table, "new", 16, "write_amplification_disk", stores,
                          "new objects: all that was written", "bytes / payload byte")
     yield panels.by_size(table, "new", 16, "cpu_us_per_operation", stores,
                          "new objects: processor time", "us / operation", True)
-    yield panels.by_size(table, "new", 1, "p50_us", [*stores, FLOOR],
+    yield panels.by_size(table, "new", 1, "p50_us", [*stores, *FLOORS],
                          "new objects, one in flight", "latency, us (median)", True)
 
 
@@ -136,7 +137,7 @@ def depths(table: Table, stores: list[str]) -> Iterator[Panel]:
     for kind in ("new", "overwrite"):
         for size in ("4K", "64K"):
             for figure, name in (("p50_us", "median"), ("p99_us", "99 per cent")):
-                yield panels.by_depth(table, kind, size, figure, [*stores, FLOOR],
+                yield panels.by_depth(table, kind, size, figure, [*stores, *FLOORS],
                                       f"{kind} {size}: {name}", "latency, us")
 
 

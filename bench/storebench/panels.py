@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from .figures import Summary
 from .numbers import interval_of_ratio, number
 from .targets import BEST, Table, best_bluestore
-from .variants import OURS, VARIANTS
+from .variants import FLOORS, OURS, VARIANTS
 
-FLOOR = "floor"
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 ORDER = [*VARIANTS]
 ORDER.insert(ORDER.index("bluestore-ssd"), BEST)
@@ -97,7 +96,7 @@ def mark_of(summary: Summary | None, factor: float = 1, words: str = "") -> Mark
 
 
 def variants_in(table: Table) -> list[str]:
-    return in_order(variant for _, _, variant in table if variant != FLOOR)
+    return in_order(variant for _, _, variant in table if variant not in FLOORS)
 
 
 def figure_of(table: Table, cell: str, phase: str, store: str, figure: str) -> Summary | None:
@@ -111,7 +110,7 @@ def figure_of(table: Table, cell: str, phase: str, store: str, figure: str) -> S
 def phase_of(table: Table, cell: str) -> str:
     """The one that a cell like new-4K-qd16 is named for."""
     return next((phase for c, phase, variant in table
-                 if c == cell and phase != "run" and variant != FLOOR), "")
+                 if c == cell and phase != "run" and variant not in FLOORS), "")
 
 
 def write_cells(table: Table, kind: str) -> dict[tuple[str, int], str]:
@@ -123,9 +122,9 @@ def write_cells(table: Table, kind: str) -> dict[tuple[str, int], str]:
     return dict(sorted(found.items(), key=lambda each: (size_of(each[0][0]), each[0][1])))
 
 
-def floor_of(table: Table, cell: str, figure: str) -> Summary | None:
+def floor_of(table: Table, cell: str, floor: str, figure: str) -> Summary | None:
     return next((figures[figure] for (c, phase, variant), figures in table.items()
-                 if c == cell and variant == FLOOR and figure in figures
+                 if c == cell and variant == floor and figure in figures
                  and phase in ("write and flush", "group and flush")), None)
 
 
@@ -153,7 +152,7 @@ def over_slots(table: Table, cells: dict[str, str], figure: str, stores: Iterabl
                title: str, y_title: str, x_title: str, log: bool) -> Panel:
     series: dict[str, list[Mark | None]] = {}
     for store in stores:
-        found = [floor_of(table, cell, figure) if store == FLOOR else
+        found = [floor_of(table, cell, store, figure) if store in FLOORS else
                  figure_of(table, cell, phase_of(table, cell), store, figure)
                  for cell in cells.values()]
         series[store] = [mark_of(each) if each and each.median > 0 else None for each in found]

@@ -63,8 +63,9 @@ VARIANTS = {each.name: each for each in (
     bluestore("ssd", "sparse"),
     Variant("kstore", "kstore"),
     Variant("memstore", "memstore"),
-    # The file system alone: one write and one flush.
+    # The file system alone: one write and one flush, in a written file, and at first touch.
     Variant("floor", "raw"),
+    Variant("floor-thin", "raw-thin"),
     # Choices within TableStore that measurement is to judge.
     tablestore("tablestore-inline-0", inline_max="0"),
     tablestore("tablestore-inline-4K", inline_max="4096"),
@@ -79,6 +80,7 @@ VARIANTS = {each.name: each for each in (
 OURS = ("tablestore-thin", "tablestore")       # what is the default comes first
 SETTINGS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-v2", "bluestore-hdd-v2")
 LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")    # only shown
+FLOORS = ("floor", "floor-thin")
 PEERS = SETTINGS        # the best of those that were measured is what counts
 
 
@@ -113,6 +115,14 @@ def settings_of(variant: Variant, store_bytes: int, block: str, provision_bytes:
     return settings | variant.settings | extra
 
 
+def write_zeros(path: Path, size: int) -> None:
+    with open(path, "wb") as file:
+        for _ in range(size // len(ZEROS)):
+            file.write(ZEROS)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 class BlockFiles:
     """BlueStore's files, written once and used for many stores: on a file that
     is not written each first write would pay the file system's allocation."""
@@ -125,11 +135,11 @@ class BlockFiles:
         """Each OSD of a cluster has its own: their names end with its number."""
         if (size, osd) not in self._made:
             path = self._folder / f"block.{size >> 20}M.{osd}"
-            with open(path, "wb") as file:
-                for _ in range(size // len(ZEROS)):
-                    file.write(ZEROS)
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                write_zeros(path, size)
+            except OSError:
+                path.unlink(missing_ok=True)    # a full disk would be full for the next store, too
+                raise
             self._made[size, osd] = path
         return self._made[size, osd]
 

@@ -1,12 +1,24 @@
 """A cluster under each kind of client, for a moment."""
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 import unittest
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
+import rados
+import storebench.rados
 from cephcluster.client import Client
+from cephcluster.cluster import Cluster
 from cephcluster.ephemeral import EphemeralCluster
-from storebench.cells import LEVELS
+from cephcluster.errors import ClusterError
+from cephcluster.keys import ADMIN
+from cephcluster.tool import run_tool
+from storebench.cells import LEVELS, Cell
 from storebench.runner import RunError
 from storebench.variants import GIB
 from with_runner import WithRunner
@@ -44,6 +56,20 @@ class ClientRuns(WithRunner):
         self.assertGreater(phase["usage"]["write_bytes"], 2 * phase["payload_bytes"])
         self.assertEqual(len(list(self.folder.glob("block.*"))), 2)
 
+    def test_an_osd_that_dies_ends_the_run_and_is_named(self) -> None:
+        """Nobody waits for operations that nobody answers."""
+        def killed_soon(cluster: Cluster, *arguments: Any) -> dict[str, Any]:
+            threading.Timer(0.5, os.kill, (cluster.osds[0].pid(), signal.SIGKILL)).start()
+            return write(cluster, *arguments)
+
+        write = storebench.rados.rados_write
+        cell = Cell("rados-4K", "rados", (), {"size": 4096, "depth": 16}, store_bytes=GIB)
+        began = time.monotonic()
+        with mock.patch.object(storebench.rados, "rados_write", killed_soon), \
+                self.assertRaisesRegex(ClusterError, r"osd\.0 is not running"):
+            self.runner.run(cell, "tablestore-thin", 300)
+        self.assertLess(time.monotonic() - began, 120)
+
     def test_a_loop_device_is_of_one_osd(self) -> None:
         with self.assertRaisesRegex(RunError, "loop device is of one OSD"):
             self.run_cell("clients-rados-4K-2osd-t16", "bluestore-ssd-loop")
@@ -69,12 +95,19 @@ class ClientRuns(WithRunner):
         # Both ends send at once: nothing waits for a delayed acknowledgement of 40 ms.
         self.assertLess(phases["get"]["latency_us"]["p50"], 40000)
 
-    def test_with_cephx_a_client_without_a_key_is_refused(self) -> None:
+    def test_with_cephx_the_monitor_refuses_a_wrong_key(self) -> None:
         with EphemeralCluster("bench", "memstore", 1, cephx=True) as cluster:
-            conf = cluster.layout.root / "without_keys.conf"
-            conf.write_text(cluster.layout.conf.read_text().replace("/keys/", "/none/"))
-            self.assertFalse(Client(conf).connect())
-            self.assertTrue(Client(cluster.layout.conf).connect())
+            layout = cluster.layout
+            wrong = layout.root / "wrong"
+            wrong.mkdir()
+            key = wrong / layout.key(ADMIN).name
+            run_tool("ceph-authtool", "--create-keyring", key, "--gen-key", "-n", ADMIN)
+            conf = layout.root / "wrong_key.conf"
+            conf.write_text(layout.conf.read_text().replace("/keys/", "/wrong/"))
+            self.assertIn(f"{wrong}/", conf.read_text())
+            with self.assertRaises(rados.PermissionDeniedError):
+                rados.Rados(conffile=str(conf)).connect(timeout=30)
+            self.assertTrue(Client(layout.conf).connect())
 
 
 if __name__ == "__main__":

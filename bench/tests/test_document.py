@@ -81,6 +81,20 @@ class Document(unittest.TestCase):
         missed = next(each for each in lines if each.startswith("* new objects of 4K"))
         self.assertTrue(missed.endswith("``new-8K-qd64`` 1.20; ``new-16K-qd16`` 1.40"), missed)
 
+    def test_what_is_not_reached_has_its_limit_beside_it(self) -> None:
+        runs = [run("tablestore-thin", 1, 800, "new-1M-qd16"),
+                run("bluestore-ssd", 1, 1000, "new-1M-qd16"),
+                run("floor-thin", 1, 900, "new-1M-qd16", name="group and flush"),
+                run("floor", 1, 1100, "new-1M-qd16", name="group and flush"),
+                run("tablestore-thin", 1, 1100, "rados-4K"),
+                run("bluestore-hdd", 1, 1000, "rados-4K"), run("memstore", 1, 1300, "rados-4K")]
+        missed = [each for each in self.rows("aims", runs) if each.startswith("* ")]
+        for goal, said in (("new objects of 64K to 1M, depth 16 and 64",
+                            "``new-1M-qd16`` 0.80 (a write and a flush at first touch: 0.90)"),
+                           ("rados bench 4K, one OSD",
+                            "``rados-4K``, new 1.10 (MemStore: 1.30)")):
+            self.assertIn(f"* {goal}: {said}", missed)
+
     def goal(self, runs: list[dict[str, Any]], name: str) -> str:
         return next(each for each in self.rows("aims", runs) if each.startswith(name))
 

@@ -1,13 +1,16 @@
 """ceph_tablestore_bench itself: every workload on every store, tiny."""
 from __future__ import annotations
 
+import shutil
+import tempfile
 import unittest
 from dataclasses import replace
+from pathlib import Path
 
 from storebench.cells import LEVELS, Cell
 from storebench.figures import of_run
 from storebench.runner import Runner, RunError
-from storebench.variants import GIB, VARIANTS, fixed_caches
+from storebench.variants import GIB, VARIANTS, fixed_caches, run_checked
 from with_runner import WithRunner
 
 STORES = ("tablestore", "bluestore-ssd", "kstore", "memstore")
@@ -94,6 +97,20 @@ class Program(WithRunner):
                         self.assertGreater(phase["usage"]["disk_write_bytes"], 0)
                         self.assertGreater(result["values"][f"used bytes {phase['name']}"], 0)
 
+    def test_a_disk_that_is_too_small_for_bluestores_file_is_named_and_stays_free(self) -> None:
+        with tempfile.TemporaryDirectory() as small:
+            run_checked("mount", "-t", "tmpfs", "-o", "size=32m", "none", small)
+            try:
+                runner = Runner(Path(small) / "own", lambda line: None)
+                cell = Cell("new", "new", (), {"size": "4K"}, store_bytes=GIB)
+                for _ in range(2):
+                    with self.assertRaisesRegex(RunError, f"file of 1 GiB below {small}/own: "
+                                                          "No space left .*give the disk more"):
+                        runner.run(cell, "bluestore-ssd", 0.3)
+                    self.assertEqual(shutil.disk_usage(small).used, 0)
+            finally:
+                run_checked("umount", small)
+
     def test_a_killed_store_restarts(self) -> None:
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
         for store in ("tablestore", "bluestore-ssd"):
@@ -110,6 +127,18 @@ class Program(WithRunner):
                 usage, payload = phases[name]["usage"], phases[name]["payload_bytes"]
                 self.assertGreaterEqual(usage["disk_flushes"], phases[name]["operations"] * 0.9)
                 self.assertGreaterEqual(usage["write_bytes"], payload * writes * 0.9)
+
+    def test_the_floor_at_first_touch_pays_for_what_the_file_system_learns(self) -> None:
+        for depth in (1, 16):
+            with self.subTest(depth=depth):
+                cell = Cell("floor", "new", (), {"size": "64K", "depth": depth})
+                phase, = self.run_cell(cell, "floor-thin")["phases"]
+                usage, payload = phase["usage"], phase["payload_bytes"]
+                self.assertGreater(payload, 0)
+                self.assertGreaterEqual(usage["write_bytes"], payload * 0.9)
+                # With each flush the file system notes what has data now: bytes of its own.
+                self.assertGreater(usage["disk_write_bytes"],
+                                   payload + 4096 * phase["operations"] / depth * 0.9)
 
     def test_a_flush_takes_as_long_as_was_said(self) -> None:
         cell = Cell("slow", "new", (), {"size": "4K", "depth": 1, "flush-us": 5000})

@@ -1,13 +1,16 @@
 """What of a run of `rados bench` counts, and in which order stores have their turn."""
 from __future__ import annotations
 
+import contextlib
+import io
 import unittest
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import main
-from storebench import rados
+from samples import run
+from storebench import consumption, rados
 
 
 class Writes(unittest.TestCase):
@@ -40,6 +43,53 @@ class Writes(unittest.TestCase):
     def test_the_rest_of_less_than_a_second_is_left(self) -> None:
         self.writes.come_and_go(5.9)
         self.assertEqual(len(self.writes.results), 2)
+
+
+class Settling(unittest.TestCase):
+    """Against a clock, and a disk that is written to until some time."""
+
+    def settled_after(self, busy_seconds: float, most_seconds: float,
+                      bytes_per_second: int) -> float:
+        now = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal now
+            now += seconds
+
+        def written(_: object) -> float:
+            return min(now, busy_seconds) * bytes_per_second
+
+        clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+        with mock.patch.object(consumption, "time", clock), \
+                mock.patch.object(consumption, "written", written):
+            consumption.settle(SimpleNamespace(check_daemons=lambda: None), most_seconds)
+        return now
+
+    def test_it_ends_when_little_was_written_for_a_while(self) -> None:
+        self.assertAlmostEqual(self.settled_after(5, 60, 100 << 20),
+                               5 + consumption.QUIET_SECONDS, delta=0.5)
+
+    def test_a_trickle_counts_as_nothing(self) -> None:
+        """A daemon writes some bytes always."""
+        self.assertAlmostEqual(self.settled_after(1000, 60, 100 << 10),
+                               consumption.QUIET_SECONDS, delta=0.5)
+
+    def test_it_ends_at_last(self) -> None:
+        self.assertAlmostEqual(self.settled_after(1000, 60, 100 << 20),
+                               consumption.MOST_SETTLE_SECONDS, delta=0.5)
+        self.assertAlmostEqual(self.settled_after(1000, 7, 100 << 20), 7, delta=0.5)
+
+
+class Shown(unittest.TestCase):
+    def test_runs_that_failed_are_listed(self) -> None:
+        runs = [run("tablestore", 1, 1000), run("tablestore", 2, 1000), run("kstore", 1, 1000)]
+        runs[1]["result"] = {"failed": "something"}
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            main.show(runs)
+        self.assertTrue(said.getvalue().endswith(
+            "FAILED: 1 of 3 runs\n  new-4K-qd16 on tablestore: 1 of 2\n"), said.getvalue())
+        self.assertIn("kstore", said.getvalue())
 
 
 class Turns(unittest.TestCase):

@@ -19,27 +19,44 @@ namespace store_bench {
 
 namespace {
 
-constexpr uint64_t file_bytes = 256 << 20;
+constexpr uint64_t written_file_bytes = 256 << 20;
+constexpr uint64_t untouched_file_bytes = uint64_t(4) << 30;
 constexpr uint64_t chunk_bytes = 1 << 20;
 
-/// A file of written blocks, removed with the object.
-class WrittenFile {
+/// Of written blocks, or of allocated ones that were never written to: then each place is written
+/// to once, in order. Removed with the object.
+class FloorFile {
  public:
-  explicit WrittenFile(const std::string& dir) : path(dir + "/floor")
+  FloorFile(const std::string& dir, bool written)
+      : bytes(written ? written_file_bytes : untouched_file_bytes),
+        written(written),
+        path(dir + "/floor")
   {
     fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_DIRECT | O_CLOEXEC, 0600);
     check(fd);
-    const Payload payload;
-    for (uint64_t at = 0; at < file_bytes; at += chunk_bytes)
-      write(payload.of(at, 0, chunk_bytes), at, 0);
-    check(::fdatasync(fd));
+    if (written)
+      fill();
+    else
+      check(::fallocate(fd, 0, 0, bytes));
+    flush();
   }
-  ~WrittenFile()
+  ~FloorFile()
   {
     ::close(fd);
     ::unlink(path.c_str());
   }
 
+  uint64_t next_place(Random& random, uint64_t length)
+  {
+    if (written)
+      return random.below(bytes / length) * length;
+    if (end + length > bytes) {
+      check(::fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, bytes));
+      end = 0;
+    }
+    end += length;
+    return end - length;
+  }
   void write(ceph::buffer::list bl, uint64_t offset, int flags)
   {
     const iovec memory = {bl.front().c_str(), bl.length()};
@@ -48,11 +65,21 @@ class WrittenFile {
   void flush() { check(::fdatasync(fd)); }
   int descriptor() const { return fd; }
 
+  const uint64_t bytes;
+
  private:
+  void fill()
+  {
+    const Payload payload;
+    for (uint64_t at = 0; at < bytes; at += chunk_bytes)
+      write(payload.of(at, 0, chunk_bytes), at, 0);
+  }
   void check(ssize_t r) { require(r < 0 ? -errno : 0, path); }
 
+  const bool written;
   const std::string path;
   int fd;
+  uint64_t end = 0;   ///< of what was written to, in an untouched file
 };
 
 /// One write that is under way while its thread does something else.
@@ -96,7 +123,8 @@ class WriteUnderWay {
 
 /// `group` operations of --size in each write.
 template <class Write>
-PhaseResult measure(const Options& o, const std::string& name, unsigned group, Write write)
+PhaseResult measure(const Options& o, FloorFile& file, const std::string& name, unsigned group,
+                    Write write)
 {
   const uint64_t length = o.size * group;
   const UsageMeter meter(o.dir);
@@ -105,7 +133,6 @@ PhaseResult measure(const Options& o, const std::string& name, unsigned group, W
   PhaseResult result;
   result.name = name;
   result.depth = group;
-  const uint64_t places = file_bytes / length;
   const Time from = Clock::now() + duration_of(o.warmup);
   const Time until = from + duration_of(o.seconds);
   result.recorder.start(from);
@@ -117,7 +144,7 @@ PhaseResult measure(const Options& o, const std::string& name, unsigned group, W
       before = meter.now();
       begun = Clock::now();
     }
-    write(payload.random(random(), length), random.below(places) * length);
+    write(payload.random(random(), length), file.next_place(random, length));
     const Time ended = Clock::now();
     for (unsigned i = 0; i < group; ++i)
       result.recorder.add(begun, ended, o.size);
@@ -138,28 +165,31 @@ PhaseResult measure(const Options& o, const std::string& name, unsigned group, W
 
 std::vector<PhaseResult> measure_floor(const Options& options)
 {
-  if (options.size % Payload::block != 0 || options.size * options.depth > file_bytes)
+  if (options.size % Payload::block != 0 || options.size * options.depth > written_file_bytes)
     throw BenchError("direct writes have multiples of 4096 bytes, groups of at most " +
-                     std::to_string(file_bytes));
-  WrittenFile file(options.dir);
+                     std::to_string(written_file_bytes));
+  const bool written = options.store != first_touch_floor;
+  FloorFile file(options.dir, written);
   const auto write_and_flush = [&](ceph::buffer::list bl, uint64_t offset) {
     file.write(std::move(bl), offset, 0);
     file.flush();
   };
   if (options.depth > 1)
-    return {measure(options, "group and flush", options.depth, write_and_flush)};
-  std::vector<PhaseResult> found{
-      measure(options, "write and flush", 1, write_and_flush),
-      measure(options, "write with RWF_DSYNC", 1, [&](ceph::buffer::list bl, uint64_t offset) {
-        file.write(std::move(bl), offset, RWF_DSYNC);
-      })};
+    return {measure(options, file, "group and flush", options.depth, write_and_flush)};
+  std::vector<PhaseResult> found{measure(options, file, "write and flush", 1, write_and_flush)};
+  if (!written)
+    return found;
+  found.push_back(measure(options, file, "write with RWF_DSYNC", 1,
+                          [&](ceph::buffer::list bl, uint64_t offset) {
+                            file.write(std::move(bl), offset, RWF_DSYNC);
+                          }));
   if (const auto under_way = WriteUnderWay::create()) {
     const Payload records;
-    uint64_t written = 0;
+    uint64_t count = 0;
     found.push_back(measure(
-        options, "two writes and flush", 1, [&](ceph::buffer::list bl, uint64_t offset) {
+        options, file, "two writes and flush", 1, [&](ceph::buffer::list bl, uint64_t offset) {
           under_way->begin(file.descriptor(), bl, offset);
-          const uint64_t record = written++ % (file_bytes / Payload::block);
+          const uint64_t record = count++ % (file.bytes / Payload::block);
           file.write(records.of(record, 0, Payload::block), record * Payload::block, 0);
           under_way->wait();
           file.flush();

@@ -9,11 +9,17 @@
 
 namespace store_bench {
 
-/// At random places of a file in --dir that was written before: one write of --size and one flush
-/// at a time, and the same with the flush asked for by the write itself; where there is io_uring,
-/// also that write and one of a block elsewhere, both under way at once, and one flush: the least
-/// for a store that puts data in their place and a record of them into a log. With more --depth,
-/// what a perfect group commit would do: one write for all operations in flight, and one flush.
+inline constexpr char floor_store[] = "raw", first_touch_floor[] = "raw-thin";   ///< --store
+
+/// `raw`: at random places of a file in --dir that was written before: one write of --size and one
+/// flush at a time, and the same with the flush asked for by the write itself; where there is
+/// io_uring, also that write and one of a block elsewhere, both under way at once, and one flush:
+/// the least for a store that puts data in their place and a record of them into a log. With more
+/// --depth, what a perfect group commit would do: one write for all operations in flight, and one
+/// flush.
+/// `raw-thin`: the first of these, or with more --depth the last, at places that are allocated and
+/// were never written to, in order: what a store pays whose file system first learns of each
+/// write that there are data now.
 std::vector<PhaseResult> measure_floor(const Options& options);
 
 }  // namespace store_bench

@@ -150,7 +150,7 @@ int main(int argc, char** argv)
     f.open_object_section("run");
     f.dump_string("ceph_version", pretty_version_to_str());
     f.dump_string("load_average_before", load_average());
-    if (options->store == "raw")
+    if (options->store == floor_store || options->store == first_touch_floor)
       run_floor(*options, f);
     else
       run_store(*options, workload, f);

@@ -53,7 +53,7 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   auto add = all.add_options();
   add("help,h", "this text");
   add("store", po::value(&o.store)->required(),
-      "tablestore, bluestore, kstore, memstore, or raw: the file system alone");
+      "tablestore, bluestore, kstore, memstore; raw, raw-thin: the file system alone");
   add("dir", po::value(&o.dir)->required(), "where the store is made");
   add("workload", po::value(&o.workload)->required(), "one of those below");
   add("out", po::value(&o.out), "file for the result, else standard output");

@@ -12,7 +12,7 @@
 namespace store_bench {
 
 struct Options {
-  std::string store;                 ///< tablestore, bluestore, kstore, memstore; raw: no store
+  std::string store;                 ///< as its help lists them
   std::string dir;                   ///< where the store is made, empty before
   std::string workload;
   std::string out;                   ///< the JSON goes there; empty: to standard output
