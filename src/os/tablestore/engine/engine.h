@@ -95,7 +95,7 @@ struct EngineOptions {
   uint64_t compact_on_passing = 256;
   // Of containers, kept free for reserve_at_last(); at most a quarter of the log's size.
   uint64_t last_resort_bytes = 0;
-  uint64_t prepare_bytes_per_second = 200 << 20;
+  uint64_t prepare_bytes_per_second = 1 << 30;  // at most: see container/prepare_pace.h
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
                                            // most a quarter of the log

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,17 +70,18 @@ class ContainersFixture : public testing::Test {
   }
   // Runs steps until one finds nothing to do; the number that did something.
   int prepare_all() {
-    return run_all(&Containers::prepare_step);
+    return run_all([](Containers& c, uint64_t* bytes) { return c.prepare_step(bytes); });
   }
   int shrink_all() {
     int worked = 0;
     for (uint64_t i = 0; i <= options.quiet_steps; ++i) worked += run_all(&Containers::shrink_step);
     return worked;
   }
-  int run_all(Result<Worked> (Containers::*step)(uint64_t*)) {
+  template <typename Step>
+  int run_all(Step step) {
     for (int worked = 0;; ++worked) {
       uint64_t bytes = 0;
-      const auto done = (containers.get()->*step)(&bytes);
+      const auto done = std::invoke(step, *containers, &bytes);
       EXPECT_TRUE(done.ok()) << done.status().what();
       if (!done.ok() || *done == Worked::nothing_to_do) return worked;
     }

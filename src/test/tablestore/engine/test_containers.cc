@@ -364,6 +364,42 @@ TEST_F(ContainersTest, PreparedBlocksAreFlushedBeforeTheyCountAsWritten) {
                                            {Operation::flush, "containers/00/0"}}));
 }
 
+TEST_F(ContainersTest, APieceIsAsMuchAsIsAskedForAndLackedWithOneFlush) {
+  open_empty();
+  take(4096);
+  disk->take_calls();
+  uint64_t bytes = 0;
+  EXPECT_EQ(*containers->prepare_step(&bytes, mib + mib / 2), Worked::yes);
+  EXPECT_EQ(bytes, mib + mib / 2);
+  EXPECT_EQ(disk->take_calls().size(), 2u);
+  EXPECT_EQ(*containers->prepare_step(&bytes, 8 * mib), Worked::yes);
+  EXPECT_EQ(bytes, mib / 2);
+  EXPECT_EQ(*containers->prepare_step(&bytes, 8 * mib), Worked::nothing_to_do);
+}
+
+TEST_F(ContainersTest, TheClassThatLacksTheMostIsPreparedFirst) {
+  open_empty();
+  for (int i = 0; i < 150; ++i) take(4096);
+  take(64 << 10);
+  const auto prepared = [&](unsigned slot_class) {
+    return GrowthPolicy::prepared_blocks(usage(), slot_class) * block_bytes;
+  };
+  uint64_t bytes = 0;
+  for (int i = 0; i < 2; ++i) { ASSERT_TRUE(containers->prepare_step(&bytes).ok()); }
+  EXPECT_EQ(prepared(0), mib);
+  EXPECT_EQ(prepared(4), mib);
+  EXPECT_FALSE(containers->is_behind());
+}
+
+TEST_F(ContainersTest, ItIsBehindUntilSomethingIsPrepared) {
+  open_empty();
+  EXPECT_FALSE(containers->is_behind());
+  take(4096);
+  EXPECT_TRUE(containers->is_behind());
+  EXPECT_GT(prepare_all(), 0);
+  EXPECT_FALSE(containers->is_behind());
+}
+
 TEST_F(ContainersTest, AFullFileSystemStopsPreparingWithoutHarm) {
   open_empty();
   take(4096);

@@ -195,20 +195,48 @@ TEST_F(GrowthPolicyTest, AClassInUseIsPreparedAsFarAsToldAndNoFurther) {
   have(4, 8 * mib, 8 * mib);
   AllocatorUsage::Class& sums = state.usage.classes[4];
   sums.unwritten_free_blocks = sums.free_blocks;
-  EXPECT_FALSE(policy().wants_prepared(state.usage, 4));
+  EXPECT_EQ(policy().unprepared_blocks(state.usage, 4), 0u);
   called_for(4, 1);
-  EXPECT_TRUE(policy().wants_prepared(state.usage, 4));
+  EXPECT_GT(policy().unprepared_blocks(state.usage, 4), 0u);
   sums.unwritten_free_blocks = 6 * mib_blocks + 1;
-  EXPECT_TRUE(policy().wants_prepared(state.usage, 4));
+  EXPECT_GT(policy().unprepared_blocks(state.usage, 4), 0u);
   sums.unwritten_free_blocks = 6 * mib_blocks;
-  EXPECT_FALSE(policy().wants_prepared(state.usage, 4));
+  EXPECT_EQ(policy().unprepared_blocks(state.usage, 4), 0u);
 }
 
 TEST_F(GrowthPolicyTest, LargeSlotsAreNotPrepared) {
   called_for(options.largest_prepared_class, 1);
   called_for(options.largest_prepared_class + 1, 1);
-  EXPECT_TRUE(policy().wants_prepared(state.usage, options.largest_prepared_class));
-  EXPECT_FALSE(policy().wants_prepared(state.usage, options.largest_prepared_class + 1));
+  EXPECT_GT(policy().unprepared_blocks(state.usage, options.largest_prepared_class), 0u);
+  EXPECT_EQ(policy().unprepared_blocks(state.usage, options.largest_prepared_class + 1), 0u);
+}
+
+TEST_F(GrowthPolicyTest, BehindIsWhereAClassInUseHasHardlyAnythingPrepared) {
+  options.prepare_ahead_bytes = 8 * mib;
+  have(4, 16 * mib, 16 * mib);
+  AllocatorUsage::Class& sums = state.usage.classes[4];
+  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks + 1;
+  EXPECT_FALSE(policy().is_behind(state.usage)) << "nobody uses it";
+  called_for(4, 1);
+  EXPECT_TRUE(policy().is_behind(state.usage));
+  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks;
+  EXPECT_FALSE(policy().is_behind(state.usage));
+  called_for(options.largest_prepared_class + 1, 1);
+  EXPECT_FALSE(policy().is_behind(state.usage)) << "nothing is prepared for it";
+}
+
+TEST_F(GrowthPolicyTest, BehindIsWhereAClassInUseHasHardlyAnythingPrepared) {
+  options.prepare_ahead_bytes = 8 * mib;
+  have(4, 16 * mib, 16 * mib);
+  AllocatorUsage::Class& sums = state.usage.classes[4];
+  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks + 1;
+  EXPECT_FALSE(policy().is_behind(state.usage)) << "nobody uses it";
+  called_for(4, 1);
+  EXPECT_TRUE(policy().is_behind(state.usage));
+  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks;
+  EXPECT_FALSE(policy().is_behind(state.usage));
+  called_for(options.largest_prepared_class + 1, 1);
+  EXPECT_FALSE(policy().is_behind(state.usage)) << "nothing is prepared for it";
 }
 
 // --- what to give back

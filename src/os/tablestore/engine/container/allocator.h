@@ -161,7 +161,7 @@ class Allocator {
   //                   where nobody knows what has
 
   // A run of free unwritten blocks of a class.
-  std::optional<Run> begin_prepare(unsigned slot_class, uint32_t max_blocks);
+  std::optional<Run> begin_prepare(unsigned slot_class, uint64_t max_blocks);
   // A run of free blocks in a quiet container. Looks at so many containers per call.
   static constexpr size_t punch_candidates = 64;
   std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,

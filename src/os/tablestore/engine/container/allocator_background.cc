@@ -13,10 +13,10 @@ constexpr size_t idle_candidates = 64;
 
 }  // namespace
 
-std::optional<Run> Allocator::begin_prepare(unsigned slot_class, uint32_t max_blocks) {
+std::optional<Run> Allocator::begin_prepare(unsigned slot_class, uint64_t max_blocks) {
   std::lock_guard lock(mutex_);
   Class& index = classes_[slot_class];
-  max_blocks = std::min<uint64_t>(max_blocks, unreserved_blocks());
+  max_blocks = std::min({max_blocks, unreserved_blocks(), uint64_t(UINT32_MAX)});
   if (!max_blocks || index.with_unwritten.empty()) return std::nullopt;
   // Where the next slots will be taken from, first.
   const uint32_t id = index.with_unwritten.contains(index.cursor_container)

@@ -9,8 +9,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto prepare_idle_interval = 100ms;
 constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quiet_steps
+
+std::chrono::nanoseconds time_for(uint64_t bytes, uint64_t bytes_per_second) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(double(bytes) / double(bytes_per_second)));
+}
 
 }  // namespace
 
@@ -19,10 +23,38 @@ Background::Background(Containers& containers, Threads& threads,
     : containers_(containers),
       threads_(threads),
       on_error_(std::move(on_error)),
-      prepare_{"prepare", &Containers::prepare_step, containers.options().prepare_bytes_per_second,
-               prepare_idle_interval, nullptr},
-      shrink_{"shrink", &Containers::shrink_step, containers.options().punch_bytes_per_second,
-              shrink_idle_interval, nullptr} {}
+      pace_(std::max<uint64_t>(containers.options().prepare_bytes_per_second, 1),
+            containers.options().prepare_ahead_bytes),
+      prepare_(prepare()),
+      shrink_(shrink()) {}
+
+Background::Work Background::prepare() {
+  return {.name = "prepare",
+          .bytes_per_second = containers_.options().prepare_bytes_per_second,
+          .step =
+              [this](uint64_t* bytes_done) {
+                return containers_.prepare_step(bytes_done, pace_.piece_bytes());
+              },
+          .rest =
+              [this](uint64_t bytes, Clock::duration took) {
+                return pace_.wrote(bytes, took, containers_.is_behind());
+              },
+          .idle = [this] { return pace_.nothing_to_do(); },
+          .worker = nullptr};
+}
+
+Background::Work Background::shrink() {
+  const uint64_t bytes_per_second = containers_.options().punch_bytes_per_second;
+  return {.name = "shrink",
+          .bytes_per_second = bytes_per_second,
+          .step = [this](uint64_t* bytes_done) { return containers_.shrink_step(bytes_done); },
+          .rest =
+              [bytes_per_second](uint64_t bytes, Clock::duration took) {
+                return time_for(bytes, bytes_per_second) - took;
+              },
+          .idle = [] { return Clock::duration(shrink_idle_interval); },
+          .worker = nullptr};
+}
 
 Background::~Background() { stop(); }
 
@@ -52,7 +84,7 @@ void Background::stop() {
 // False where there was nothing to do.
 bool Background::step(const Work& work, uint64_t* bytes_done) {
   if (failed_) return false;
-  const auto worked = (containers_.*work.step)(bytes_done);
+  const auto worked = work.step(bytes_done);
   if (worked.ok()) return *worked == Worked::yes;
   if (!failed_.exchange(true)) on_error_(worked.status());
   return false;
@@ -67,13 +99,9 @@ void Background::run(const Work& work) {
     lock.unlock();
     const Clock::time_point begin = Clock::now();
     uint64_t bytes_done = 0;
-    if (step(work, &bytes_done)) {
-      const double seconds = double(bytes_done) / double(work.bytes_per_second);
-      due = begin + std::chrono::duration_cast<Clock::duration>(
-                        std::chrono::duration<double>(seconds));
-    } else {
-      due = Clock::now() + work.idle_interval;
-    }
+    const bool worked = step(work, &bytes_done);
+    const Clock::time_point end = Clock::now();
+    due = end + (worked ? work.rest(bytes_done, end - begin) : work.idle());
     lock.lock();
   }
 }

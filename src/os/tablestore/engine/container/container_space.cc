@@ -145,8 +145,9 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
 
 // --- background steps
 
-Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t* bytes_done) {
-  const auto run = allocator_.begin_prepare(slot_class, GrowthPolicy::prepare_blocks);
+Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t most_blocks,
+                                       uint64_t* bytes_done) {
+  const auto run = allocator_.begin_prepare(slot_class, most_blocks);
   if (!run) return Worked::nothing_to_do;
   File& file = files_.file(run->container);
   const Status written = file.write_zeroes(run->offset_bytes(), run->length_bytes());

@@ -79,7 +79,7 @@ class ContainerSpace {
   // --- background steps; `bytes_done` is what they moved
 
   // Writes zeros to free blocks of a class.
-  Result<Worked> prepare(unsigned slot_class, uint64_t* bytes_done);
+  Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, uint64_t* bytes_done);
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
   // In which nothing is held. It stays where a reservation needs it.

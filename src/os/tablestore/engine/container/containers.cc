@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/container/containers.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
@@ -216,7 +217,7 @@ Grown Containers::obtain_for_allocate(unsigned slot_class) {
 
 // --- background work
 
-Result<Worked> Containers::prepare_step(uint64_t* bytes_done) {
+Result<Worked> Containers::prepare_step(uint64_t* bytes_done, uint64_t most_bytes) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
   {
@@ -226,7 +227,7 @@ Result<Worked> Containers::prepare_step(uint64_t* bytes_done) {
   }
   const AllocatorUsage usage = allocator_.usage();
   auto worked = make_ahead(usage);
-  if (nothing_to_do(worked)) worked = write_ahead(usage, bytes_done);
+  if (nothing_to_do(worked)) worked = write_ahead(usage, most_bytes, bytes_done);
   return worked;
 }
 
@@ -244,10 +245,16 @@ Result<Worked> Containers::make_ahead(const AllocatorUsage& usage) {
   return Worked::nothing_to_do;
 }
 
-Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t* bytes_done) {
-  for (unsigned c = 0; c < slot_classes; ++c) {
-    if (!policy_.wants_prepared(usage, c)) continue;
-    const auto worked = space_.prepare(c, bytes_done);
+// First for the class that lacks the most.
+Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
+                                       uint64_t* bytes_done) {
+  std::vector<std::pair<uint64_t, unsigned>> lacking;
+  for (unsigned c = 0; c < slot_classes; ++c)
+    if (const uint64_t blocks = policy_.unprepared_blocks(usage, c)) lacking.emplace_back(blocks, c);
+  std::ranges::sort(lacking, std::greater());
+  for (const auto& [blocks, slot_class] : lacking) {
+    const auto worked =
+        space_.prepare(slot_class, std::min(blocks, most_bytes / block_bytes), bytes_done);
     if (!nothing_to_do(worked)) return worked;
   }
   return Worked::nothing_to_do;

@@ -11,6 +11,7 @@
 #include "os/tablestore/engine/container/container_space.h"
 #include "os/tablestore/engine/container/growth_policy.h"
 #include "os/tablestore/engine/container/last_resort.h"
+#include "os/tablestore/engine/container/prepare_pace.h"
 
 namespace tablestore {
 
@@ -95,8 +96,11 @@ class Containers {
   // `bytes_done` is what it moved. A file system that is too full to grow is no error here; any
   // other error means that the disk fails.
   //
-  // Makes a container ahead of use, or writes zeros to at most 1 MiB of free blocks.
-  Result<Worked> prepare_step(uint64_t* bytes_done);
+  // Makes a container ahead of use, or writes zeros to at most so many bytes of free blocks.
+  Result<Worked> prepare_step(uint64_t* bytes_done,
+                              uint64_t most_bytes = PreparePace::least_piece_bytes);
+  // Where steps do not keep up with those who use what they prepare.
+  bool is_behind() const { return policy_.is_behind(allocator_.usage()); }
   // Removes a container that was idle for long, or punches a run in a quiet one. A step that
   // finds nothing to do is the clock by which quiet_steps counts.
   Result<Worked> shrink_step(uint64_t* bytes_done);
@@ -151,7 +155,8 @@ class Containers {
 
   // Parts of prepare_step(), with background_mutex_ held.
   Result<Worked> make_ahead(const AllocatorUsage& usage);
-  Result<Worked> write_ahead(const AllocatorUsage& usage, uint64_t* bytes_done);
+  Result<Worked> write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
+                             uint64_t* bytes_done);
 
   Disk& disk_;
   const GrowthPolicy policy_;

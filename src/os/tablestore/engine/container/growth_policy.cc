@@ -19,6 +19,8 @@ constexpr uint64_t demanding_part = 8;
 // The part of the capacity from which only reservations make containers; and the part of a class's
 // blocks that stays free without being given back.
 constexpr uint64_t last_part = 8;
+// Of what is to be prepared, this part is hardly anything.
+constexpr uint64_t hardly_any = 8;
 // Fewer slots than this say nothing about which classes are in use.
 constexpr uint64_t telling_slots = 1024;
 
@@ -103,12 +105,21 @@ bool GrowthPolicy::runs_low(const AllocatorUsage& usage, unsigned slot_class) co
   return in_use(usage, slot_class) && open_free_blocks(usage, slot_class) * block_bytes < low;
 }
 
-bool GrowthPolicy::wants_prepared(const AllocatorUsage& usage, unsigned slot_class) const {
-  if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return false;
-  const AllocatorUsage::Class& sums = usage.classes[slot_class];
-  const uint64_t prepared_blocks =
-      open_free_blocks(usage, slot_class) - sums.unwritten_free_blocks;
-  return prepared_blocks * block_bytes < options_.prepare_ahead_bytes;
+uint64_t GrowthPolicy::prepared_blocks(const AllocatorUsage& usage, unsigned slot_class) {
+  return open_free_blocks(usage, slot_class) - usage.classes[slot_class].unwritten_free_blocks;
+}
+
+uint64_t GrowthPolicy::unprepared_blocks(const AllocatorUsage& usage, unsigned slot_class) const {
+  if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return 0;
+  return less((options_.prepare_ahead_bytes + block_bytes - 1) / block_bytes,
+              prepared_blocks(usage, slot_class));
+}
+
+bool GrowthPolicy::is_behind(const AllocatorUsage& usage) const {
+  const uint64_t wanted = options_.prepare_ahead_bytes / block_bytes;
+  for (unsigned c = 0; c <= options_.largest_prepared_class; ++c)
+    if (unprepared_blocks(usage, c) > wanted - wanted / hardly_any) return true;
+  return false;
 }
 
 // --- what to give back

@@ -82,10 +82,12 @@ class GrowthPolicy {
 
   // A class in use has so little free that it gets space before a request has to wait for it.
   bool runs_low(const AllocatorUsage& usage, unsigned slot_class) const;
-  // A class in use has less written and free than it is to have.
-  bool wants_prepared(const AllocatorUsage& usage, unsigned slot_class) const;
-  // Blocks that are prepared at once.
-  static constexpr uint32_t prepare_blocks = (1 << 20) / block_bytes;
+  // Free blocks of a class that were written before.
+  static uint64_t prepared_blocks(const AllocatorUsage& usage, unsigned slot_class);
+  // How many more of them a class in use is to have.
+  uint64_t unprepared_blocks(const AllocatorUsage& usage, unsigned slot_class) const;
+  // Some class has hardly any of those that it is to have.
+  bool is_behind(const AllocatorUsage& usage) const;
 
   // --- what to give back
 
