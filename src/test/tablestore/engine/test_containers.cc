@@ -368,13 +368,30 @@ TEST_F(ContainersTest, APieceIsAsMuchAsIsAskedForAndLackedWithOneFlush) {
   open_empty();
   take(4096);
   disk->take_calls();
-  uint64_t bytes = 0;
-  EXPECT_EQ(*containers->prepare_step(&bytes, mib + mib / 2), Worked::yes);
-  EXPECT_EQ(bytes, mib + mib / 2);
+  PreparePace::Piece piece;
+  EXPECT_EQ(*containers->prepare_step(&piece, mib + mib / 2), Worked::yes);
+  EXPECT_EQ(piece.bytes, mib + mib / 2);
   EXPECT_EQ(disk->take_calls().size(), 2u);
-  EXPECT_EQ(*containers->prepare_step(&bytes, 8 * mib), Worked::yes);
-  EXPECT_EQ(bytes, mib / 2);
-  EXPECT_EQ(*containers->prepare_step(&bytes, 8 * mib), Worked::nothing_to_do);
+  EXPECT_EQ(*containers->prepare_step(&piece, 8 * mib), Worked::yes);
+  EXPECT_EQ(piece.bytes, mib / 2);
+  EXPECT_EQ(*containers->prepare_step(&piece, 8 * mib), Worked::nothing_to_do);
+  EXPECT_EQ(piece.bytes, 0u);
+}
+
+TEST_F(ContainersTest, ASlotThatIsUsedCostsNoFlush) {
+  open_empty();
+  take(4096);
+  EXPECT_GT(prepare_all(), 0);
+  EXPECT_EQ(containers->taken_bytes(), 4096u);
+  disk->take_calls();
+  for (int i = 0; i < 63; ++i) {
+    take(4096);
+    EXPECT_EQ(prepare_all(), 0);
+  }
+  EXPECT_TRUE(disk->take_calls().empty());
+  take(4096);
+  EXPECT_EQ(prepare_all(), 1);
+  EXPECT_EQ(containers->taken_bytes(), 65 * 4096u);
 }
 
 TEST_F(ContainersTest, TheClassThatLacksTheMostIsPreparedFirst) {
@@ -385,19 +402,10 @@ TEST_F(ContainersTest, TheClassThatLacksTheMostIsPreparedFirst) {
     return GrowthPolicy::prepared_blocks(usage(), slot_class) * block_bytes;
   };
   uint64_t bytes = 0;
-  for (int i = 0; i < 2; ++i) { ASSERT_TRUE(containers->prepare_step(&bytes).ok()); }
+  ASSERT_TRUE(containers->prepare_step(&bytes).ok());
   EXPECT_EQ(prepared(0), mib);
+  ASSERT_TRUE(containers->prepare_step(&bytes).ok());
   EXPECT_EQ(prepared(4), mib);
-  EXPECT_FALSE(containers->is_behind());
-}
-
-TEST_F(ContainersTest, ItIsBehindUntilSomethingIsPrepared) {
-  open_empty();
-  EXPECT_FALSE(containers->is_behind());
-  take(4096);
-  EXPECT_TRUE(containers->is_behind());
-  EXPECT_GT(prepare_all(), 0);
-  EXPECT_FALSE(containers->is_behind());
 }
 
 TEST_F(ContainersTest, AFullFileSystemStopsPreparingWithoutHarm) {

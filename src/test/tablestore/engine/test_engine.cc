@@ -156,7 +156,7 @@ TEST_F(EngineTest, OneFlushPerGroupOnceSpaceIsPrepared) {
   write(*first, 1, 0);
   commit(first);
   // The preparer writes ahead in a class that is in use: wait until it has.
-  for (int i = 0; i < 500 && engine->counters().prepared_bytes < (4u << 20); ++i)
+  for (int i = 0; i < 3000 && engine->counters().prepared_bytes < (4u << 20); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_GE(engine->counters().prepared_bytes, 4u << 20);
   const uint64_t flushes = engine->counters().flushes, groups = engine->counters().groups;

@@ -195,48 +195,38 @@ TEST_F(GrowthPolicyTest, AClassInUseIsPreparedAsFarAsToldAndNoFurther) {
   have(4, 8 * mib, 8 * mib);
   AllocatorUsage::Class& sums = state.usage.classes[4];
   sums.unwritten_free_blocks = sums.free_blocks;
-  EXPECT_EQ(policy().unprepared_blocks(state.usage, 4), 0u);
+  EXPECT_EQ(policy().blocks_to_prepare(state.usage, 4), 0u);
   called_for(4, 1);
-  EXPECT_GT(policy().unprepared_blocks(state.usage, 4), 0u);
-  sums.unwritten_free_blocks = 6 * mib_blocks + 1;
-  EXPECT_GT(policy().unprepared_blocks(state.usage, 4), 0u);
+  EXPECT_GT(policy().blocks_to_prepare(state.usage, 4), 0u);
+  sums.unwritten_free_blocks = 6 * mib_blocks + mib_blocks / 4;
+  EXPECT_GT(policy().blocks_to_prepare(state.usage, 4), 0u);
   sums.unwritten_free_blocks = 6 * mib_blocks;
-  EXPECT_EQ(policy().unprepared_blocks(state.usage, 4), 0u);
+  EXPECT_EQ(policy().blocks_to_prepare(state.usage, 4), 0u);
 }
 
 TEST_F(GrowthPolicyTest, LargeSlotsAreNotPrepared) {
   called_for(options.largest_prepared_class, 1);
   called_for(options.largest_prepared_class + 1, 1);
-  EXPECT_GT(policy().unprepared_blocks(state.usage, options.largest_prepared_class), 0u);
-  EXPECT_EQ(policy().unprepared_blocks(state.usage, options.largest_prepared_class + 1), 0u);
+  EXPECT_GT(policy().blocks_to_prepare(state.usage, options.largest_prepared_class), 0u);
+  EXPECT_EQ(policy().blocks_to_prepare(state.usage, options.largest_prepared_class + 1), 0u);
 }
 
-TEST_F(GrowthPolicyTest, BehindIsWhereAClassInUseHasHardlyAnythingPrepared) {
-  options.prepare_ahead_bytes = 8 * mib;
-  have(4, 16 * mib, 16 * mib);
-  AllocatorUsage::Class& sums = state.usage.classes[4];
-  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks + 1;
-  EXPECT_FALSE(policy().is_behind(state.usage)) << "nobody uses it";
-  called_for(4, 1);
-  EXPECT_TRUE(policy().is_behind(state.usage));
-  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks;
-  EXPECT_FALSE(policy().is_behind(state.usage));
-  called_for(options.largest_prepared_class + 1, 1);
-  EXPECT_FALSE(policy().is_behind(state.usage)) << "nothing is prepared for it";
+TEST_F(GrowthPolicyTest, AFewBlocksAreNotWorthAFlush) {
+  options.prepare_ahead_bytes = 64 * mib;
+  have(0, 128 * mib, 128 * mib);
+  called_for(0, 1);
+  AllocatorUsage::Class& sums = state.usage.classes[0];
+  sums.unwritten_free_blocks = 65 * mib_blocks - 1;
+  EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0), 0u);
+  sums.unwritten_free_blocks = 65 * mib_blocks;
+  EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0), mib_blocks);
 }
 
-TEST_F(GrowthPolicyTest, BehindIsWhereAClassInUseHasHardlyAnythingPrepared) {
-  options.prepare_ahead_bytes = 8 * mib;
-  have(4, 16 * mib, 16 * mib);
-  AllocatorUsage::Class& sums = state.usage.classes[4];
-  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks + 1;
-  EXPECT_FALSE(policy().is_behind(state.usage)) << "nobody uses it";
-  called_for(4, 1);
-  EXPECT_TRUE(policy().is_behind(state.usage));
-  sums.unwritten_free_blocks = sums.free_blocks - mib_blocks;
-  EXPECT_FALSE(policy().is_behind(state.usage));
-  called_for(options.largest_prepared_class + 1, 1);
-  EXPECT_FALSE(policy().is_behind(state.usage)) << "nothing is prepared for it";
+TEST_F(GrowthPolicyTest, WhatIsTakenCountsWhereItIsPrepared) {
+  state.usage.classes[0].taken_blocks = 3;
+  state.usage.classes[options.largest_prepared_class].taken_blocks = 16;
+  state.usage.classes[options.largest_prepared_class + 1].taken_blocks = 32;
+  EXPECT_EQ(policy().taken_bytes(state.usage), 19 * block_bytes);
 }
 
 // --- what to give back

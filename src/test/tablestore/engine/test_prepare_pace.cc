@@ -13,105 +13,163 @@ using Duration = PreparePace::Duration;
 
 constexpr uint64_t mib = 1 << 20;
 
-// A disk that writes so much in a second, and takes so long for a flush.
+Duration time_for(uint64_t bytes, uint64_t bytes_per_second) {
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(double(bytes) / double(bytes_per_second)));
+}
+
 struct ModelDisk {
   uint64_t bytes_per_second;
   Duration flush;
-
-  Duration takes(uint64_t bytes) const {
-    const std::chrono::duration<double> seconds(double(bytes) / double(bytes_per_second));
-    return std::chrono::duration_cast<Duration>(seconds) + flush;
-  }
 };
+constexpr ModelDisk fast{2500 * mib, 200us}, slow{100 * mib, 5ms}, network{500 * mib, 20ms},
+    busy{20 * mib, 30ms};
 
+// A preparer and its disk, and requests that take from a stock of 64 MiB, on a clock of their own.
 class PreparePaceTest : public testing::Test {
  protected:
-  // So many pieces; the rest after the last of them.
-  Duration prepare(unsigned pieces, const ModelDisk& disk, bool is_behind = false) {
-    Duration rest{};
-    for (unsigned i = 0; i < pieces; ++i) {
-      const uint64_t bytes = pace.piece_bytes();
-      const Duration took = disk.takes(bytes);
-      rest = pace.wrote(bytes, took, is_behind);
-      longest_piece = std::max(longest_piece, took);
-      share = std::chrono::duration<double>(took) / std::chrono::duration<double>(took + rest);
-      rate = double(bytes) / std::chrono::duration<double>(took + rest).count();
+  static constexpr uint64_t ahead = 64 * mib;
+
+  void pass(Duration time) {
+    now += time;
+    const double taken = double(demand) * std::chrono::duration<double>(time).count();
+    const uint64_t hits = std::min<uint64_t>(stock, uint64_t(taken));
+    stock -= hits;
+    from_stock += hits;
+    taken_bytes += uint64_t(taken);
+  }
+  // For so long, as Background does it.
+  void run(Duration time, const ModelDisk& disk) {
+    prepared = from_stock = pieces = 0;
+    longest_write = longest_rest = {};
+    const uint64_t taken_before = taken_bytes;
+    for (const auto end = now + time; now < end;) {
+      Duration next = pace.before(now, taken_bytes);
+      if (next == 0s) {
+        if (const uint64_t bytes = std::min(pace.piece_bytes(), ahead - stock); bytes >= mib) {
+          const Duration write = time_for(bytes, disk.bytes_per_second);
+          pass(write + disk.flush);
+          longest_write = std::max(longest_write, write);
+          stock += bytes;
+          prepared += bytes;
+          ++pieces;
+          next = pace.wrote({bytes, write, disk.flush});
+          longest_rest = std::max(longest_rest, next);
+        } else {
+          next = pace.nothing_to_do();
+        }
+      }
+      pass(std::max<Duration>(next, 1us));
     }
-    return rest;
+    const uint64_t all = taken_bytes - taken_before;
+    hit_share = all ? double(from_stock) / double(all) : 1;
+    rate = double(prepared) / std::chrono::duration<double>(time).count();
   }
 
-  PreparePace pace{1000 * mib, 64 * mib};
-  Duration longest_piece{};
-  double share = 0;  // of the disk's time, around the last piece
-  double rate = 0;   // bytes per second
+  PreparePace pace{1000 * mib};
+  PreparePace::Time now{};
+  uint64_t demand = 0;  // bytes per second
+  uint64_t stock = 0, taken_bytes = 0;
+  // Of the last run:
+  uint64_t prepared = 0, from_stock = 0, pieces = 0;
+  double hit_share = 0, rate = 0;
+  Duration longest_write{}, longest_rest{};
 };
 
-constexpr ModelDisk fast{2000 * mib, 200us}, slow{100 * mib, 5ms}, busy{20 * mib, 30ms};
+TEST_F(PreparePaceTest, AnIdleDiskIsUsedAtOnce) {
+  run(100ms, fast);
+  EXPECT_EQ(stock, ahead);
+}
 
-TEST_F(PreparePaceTest, AFastDiskIsUsedForHalfOfTheTimeInLongPieces) {
-  prepare(10, fast);
-  EXPECT_EQ(pace.piece_bytes(), 8 * mib);
-  EXPECT_NEAR(share, 0.5, 0.1);
-  EXPECT_GT(rate, 900.0 * mib);
+TEST_F(PreparePaceTest, KeepsAheadOfWhatItCanDo) {
+  for (const uint64_t rate : {10, 100, 400, 700}) {
+    demand = rate * mib;
+    run(1s, fast);
+    run(10s, fast);
+    EXPECT_GT(hit_share, 0.99) << rate;
+    EXPECT_NEAR(double(prepared), double(10 * demand), double(ahead));
+  }
+}
+
+TEST_F(PreparePaceTest, LittleDemandCostsFewFlushes) {
+  demand = mib;
+  run(1s, fast);
+  run(100s, fast);
+  EXPECT_LE(pieces, 100u);
+  EXPECT_GT(hit_share, 0.99);
+}
+
+TEST_F(PreparePaceTest, WhatIsInVainIsLeft) {
+  demand = 2000 * mib;
+  run(1s, fast);
+  run(60s, fast);
+  EXPECT_LT(rate, 0.05 * double(demand));
+}
+
+TEST_F(PreparePaceTest, ARestEndsWithTheLoad) {
+  demand = 2000 * mib;
+  run(60s, fast);
+  demand = 100 * mib;
+  run(300ms, fast);
+  run(1s, fast);
+  EXPECT_GT(hit_share, 0.99);
+}
+
+TEST_F(PreparePaceTest, ADiskThatHasBecomeFasterIsTriedAgain) {
+  demand = 400 * mib;
+  run(60s, slow);
+  EXPECT_LT(hit_share, 0.1);
+  run(17s, fast);
+  run(1s, fast);
+  EXPECT_GT(hit_share, 0.99);
 }
 
 TEST_F(PreparePaceTest, ASlowDiskIsLeftToOthers) {
-  prepare(10, slow);
-  EXPECT_EQ(pace.piece_bytes(), mib);
-  EXPECT_LT(share, 0.25);
+  demand = 5 * mib;
+  run(30s, slow);
+  EXPECT_GT(hit_share, 0.95);
+  EXPECT_LE(longest_write, time_for(mib, slow.bytes_per_second));
+  demand = 80 * mib;
+  run(60s, slow);
+  EXPECT_LT(rate, 0.05 * double(slow.bytes_per_second));
 }
 
-TEST_F(PreparePaceTest, ABusyDiskStillMore) {
-  prepare(10, busy);
-  EXPECT_NEAR(share, 1 / 9.0, 0.001);
+TEST_F(PreparePaceTest, AFlushThatTakesLongIsNoWriteThatTakesLong) {
+  demand = 60 * mib;
+  run(1s, network);
+  run(10s, network);
+  EXPECT_GT(hit_share, 0.99);
 }
 
-// The flush of a client's commit may be behind it.
-TEST_F(PreparePaceTest, APieceIsNotLongForLong) {
-  prepare(10, fast);
-  prepare(4, slow);
-  longest_piece = {};
-  prepare(10, slow);
-  EXPECT_LE(longest_piece, slow.takes(mib));
-  EXPECT_EQ(pace.piece_bytes(), mib);
+TEST_F(PreparePaceTest, ABusyDiskHasItsRest) {
+  demand = 0;
+  run(10s, busy);
+  EXPECT_NEAR(rate, double(busy.bytes_per_second) / 10, double(busy.bytes_per_second) / 30);
 }
 
-TEST_F(PreparePaceTest, WhatIsLessThanAPieceSaysNothingOfLargerOnes) {
-  for (unsigned i = 0; i < 10; ++i) pace.wrote(mib / 2, 300us, false);
+// As where a snapshot holds the file system still.
+TEST_F(PreparePaceTest, ADiskThatStoodStillIsUsedAgainSoon) {
+  EXPECT_LE(pace.wrote({8 * mib, 120s, 60s}), 1s);
+}
+
+TEST_F(PreparePaceTest, PiecesFollowTheDisk) {
+  run(10ms, fast);
+  EXPECT_EQ(pace.piece_bytes(), 8 * mib);
+  for (int i = 0; i < 3; ++i) pace.wrote({pace.piece_bytes(), 20ms, 1ms});
   EXPECT_EQ(pace.piece_bytes(), mib);
+  for (int i = 0; i < 10; ++i) pace.wrote({mib / 2, 100us, 1ms});
+  EXPECT_EQ(pace.piece_bytes(), mib) << "less than a piece says nothing of larger ones";
 }
 
 TEST_F(PreparePaceTest, NeverMoreThanItsRate) {
-  pace = PreparePace(10 * mib, 64 * mib);
-  prepare(10, fast);
-  EXPECT_NEAR(rate, 10.0 * mib, mib / 10);
-}
-
-TEST_F(PreparePaceTest, WhatIsInVainIsLeftMoreAndMore) {
-  const auto until_it_rests = [&] {
-    uint64_t bytes = 0;
-    for (;;) {
-      bytes += pace.piece_bytes();
-      if (const Duration rest = prepare(1, fast, true); rest >= 1s) {
-        EXPECT_NEAR(bytes, 256 * mib, 8 * mib);
-        return rest;
-      }
-    }
-  };
-  for (const Duration rest : {1s, 2s, 4s, 8s, 16s, 16s}) EXPECT_EQ(until_it_rests(), rest);
-  prepare(1, fast, false);
-  EXPECT_EQ(until_it_rests(), 1s);
-}
-
-TEST_F(PreparePaceTest, ToKeepAheadForAMomentIsEnough) {
-  for (unsigned i = 0; i < 100; ++i) {
-    EXPECT_LT(prepare(31, fast, true), 1s);
-    prepare(1, fast, false);
-  }
+  pace = PreparePace(10 * mib);
+  run(4s, fast);
+  EXPECT_LE(prepared, 40 * mib + PreparePace::most_piece_bytes);
+  EXPECT_GE(prepared, 36 * mib);
 }
 
 TEST_F(PreparePaceTest, AContainerThatWasMadeIsNoPiece) {
-  EXPECT_EQ(pace.wrote(0, 1s, true), 0s);
+  EXPECT_EQ(pace.wrote({}), 0s);
   EXPECT_EQ(pace.piece_bytes(), mib);
 }
 
@@ -119,7 +177,7 @@ TEST_F(PreparePaceTest, LooksAgainSoonWhereItWasUsedUpJustBefore) {
   for (unsigned i = 0; i < 99; ++i) EXPECT_EQ(pace.nothing_to_do(), 10ms);
   EXPECT_EQ(pace.nothing_to_do(), 100ms);
   EXPECT_EQ(pace.nothing_to_do(), 100ms);
-  prepare(1, fast);
+  pace.wrote({mib, 1ms, 1ms});
   EXPECT_EQ(pace.nothing_to_do(), 10ms);
 }
 

@@ -171,6 +171,7 @@ std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
   auto taken = [&](ContainerState& container, uint32_t block) {
     index.cursor_container = container.id();
     index.cursor_block = block + slot_blocks(slot_class);
+    usage_.classes[slot_class].taken_blocks += slot_blocks(slot_class);
     return take(container, block, slot_blocks(slot_class));
   };
   auto from = [&](uint32_t id) { return id == index.cursor_container ? index.cursor_block : 0; };

@@ -11,64 +11,33 @@ using namespace std::chrono_literals;
 
 constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quiet_steps
 
-std::chrono::nanoseconds time_for(uint64_t bytes, uint64_t bytes_per_second) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(double(bytes) / double(bytes_per_second)));
-}
-
 }  // namespace
 
 Background::Background(Containers& containers, Threads& threads,
                        std::function<void(const Status&)> on_error)
-    : containers_(containers),
-      threads_(threads),
-      on_error_(std::move(on_error)),
-      pace_(std::max<uint64_t>(containers.options().prepare_bytes_per_second, 1),
-            containers.options().prepare_ahead_bytes),
-      prepare_(prepare()),
-      shrink_(shrink()) {}
-
-Background::Work Background::prepare() {
-  return {.name = "prepare",
-          .bytes_per_second = containers_.options().prepare_bytes_per_second,
-          .step =
-              [this](uint64_t* bytes_done) {
-                return containers_.prepare_step(bytes_done, pace_.piece_bytes());
-              },
-          .rest =
-              [this](uint64_t bytes, Clock::duration took) {
-                return pace_.wrote(bytes, took, containers_.is_behind());
-              },
-          .idle = [this] { return pace_.nothing_to_do(); },
-          .worker = nullptr};
-}
-
-Background::Work Background::shrink() {
-  const uint64_t bytes_per_second = containers_.options().punch_bytes_per_second;
-  return {.name = "shrink",
-          .bytes_per_second = bytes_per_second,
-          .step = [this](uint64_t* bytes_done) { return containers_.shrink_step(bytes_done); },
-          .rest =
-              [bytes_per_second](uint64_t bytes, Clock::duration took) {
-                return time_for(bytes, bytes_per_second) - took;
-              },
-          .idle = [] { return Clock::duration(shrink_idle_interval); },
-          .worker = nullptr};
-}
+    : containers_(containers), threads_(threads), on_error_(std::move(on_error)) {}
 
 Background::~Background() { stop(); }
 
 void Background::start() {
+  require(!prepare_ && !shrink_, "the work is started once");
   stopping_ = false;
-  for (Work* work : {&prepare_, &shrink_}) {
-    require(!work->worker, "the work is started once");
-    work->worker = threads_.start(
-        work->name, Threads::Urgency::usual, [this, work] { run(*work); },
-        [this, work] {
+  prepare_ = threads_.start(
+      "prepare", Threads::Urgency::usual, [this] { run_prepare(); },
+      [this] {
+        return step([this] {
           uint64_t bytes_done = 0;
-          return step(*work, &bytes_done);
+          return containers_.prepare_step(&bytes_done);
         });
-  }
+      });
+  shrink_ = threads_.start(
+      "shrink", Threads::Urgency::usual, [this] { run_shrink(); },
+      [this] {
+        return step([this] {
+          uint64_t bytes_done = 0;
+          return containers_.shrink_step(&bytes_done);
+        });
+      });
 }
 
 void Background::stop() {
@@ -77,32 +46,54 @@ void Background::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
-  prepare_.worker = nullptr;
-  shrink_.worker = nullptr;
+  prepare_ = nullptr;
+  shrink_ = nullptr;
 }
 
-// False where there was nothing to do.
-bool Background::step(const Work& work, uint64_t* bytes_done) {
+bool Background::step(const std::function<Result<Worked>()>& make) {
   if (failed_) return false;
-  const auto worked = work.step(bytes_done);
+  const auto worked = make();
   if (worked.ok()) return *worked == Worked::yes;
   if (!failed_.exchange(true)) on_error_(worked.status());
   return false;
 }
 
-void Background::run(const Work& work) {
+bool Background::rest(Clock::duration time) {
   std::unique_lock lock(mutex_);
-  const auto stopping = [this] { return stopping_; };
-  if (!work.bytes_per_second) return wake_.wait(lock, stopping);
-  Clock::time_point due = Clock::now();
-  while (!wake_.wait_until(lock, due, stopping)) {
-    lock.unlock();
+  return !wake_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+void Background::rest_for_good() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stopping_; });
+}
+
+void Background::run_prepare() {
+  const uint64_t bytes_per_second = containers_.options().prepare_bytes_per_second;
+  if (!bytes_per_second) return rest_for_good();
+  PreparePace pace(bytes_per_second);
+  for (Clock::duration next{}; rest(next);) {
+    next = pace.before(Clock::now(), containers_.taken_bytes());
+    if (next > Clock::duration{}) continue;
+    PreparePace::Piece piece;
+    const bool worked =
+        step([&] { return containers_.prepare_step(&piece, pace.piece_bytes()); });
+    next = worked ? pace.wrote(piece) : pace.nothing_to_do();
+  }
+}
+
+void Background::run_shrink() {
+  const uint64_t bytes_per_second = containers_.options().punch_bytes_per_second;
+  if (!bytes_per_second) return rest_for_good();
+  for (Clock::duration next{}; rest(next);) {
     const Clock::time_point begin = Clock::now();
     uint64_t bytes_done = 0;
-    const bool worked = step(work, &bytes_done);
-    const Clock::time_point end = Clock::now();
-    due = end + (worked ? work.rest(bytes_done, end - begin) : work.idle());
-    lock.lock();
+    if (step([&] { return containers_.shrink_step(&bytes_done); })) {
+      const std::chrono::duration<double> due(double(bytes_done) / double(bytes_per_second));
+      next = std::chrono::duration_cast<Clock::duration>(due) - (Clock::now() - begin);
+    } else {
+      next = shrink_idle_interval;
+    }
   }
 }
 

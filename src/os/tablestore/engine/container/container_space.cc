@@ -146,18 +146,21 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
 // --- background steps
 
 Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t most_blocks,
-                                       uint64_t* bytes_done) {
+                                       PreparePace::Piece* piece) {
   const auto run = allocator_.begin_prepare(slot_class, most_blocks);
   if (!run) return Worked::nothing_to_do;
   File& file = files_.file(run->container);
+  const auto begin = std::chrono::steady_clock::now();
   const Status written = file.write_zeroes(run->offset_bytes(), run->length_bytes());
+  piece->write = std::chrono::steady_clock::now() - begin;
   const Status flushed = written.ok() ? files_.flush(file) : Status();
+  piece->flush = std::chrono::steady_clock::now() - begin - piece->write;
   if (written.ok() && flushed.ok()) allocator_.mark_written(*run);
   allocator_.give_back(*run);
   if (is_lack(written.code())) return Worked::nothing_to_do;
   if (!written.ok()) return written;
   if (!flushed.ok()) return flushed;
-  *bytes_done = run->length_bytes();
+  piece->bytes = run->length_bytes();
   counters_.prepared_bytes += run->length_bytes();
   return Worked::yes;
 }

@@ -12,6 +12,7 @@
 #include "os/tablestore/engine/container/container_files.h"
 #include "os/tablestore/engine/container/growth_memory.h"
 #include "os/tablestore/engine/container/growth_policy.h"
+#include "os/tablestore/engine/container/prepare_pace.h"
 #include "os/tablestore/engine/counters.h"
 #include "os/tablestore/engine/io/disk.h"
 
@@ -79,7 +80,7 @@ class ContainerSpace {
   // --- background steps; `bytes_done` is what they moved
 
   // Writes zeros to free blocks of a class.
-  Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, uint64_t* bytes_done);
+  Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, PreparePace::Piece* piece);
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
   // In which nothing is held. It stays where a reservation needs it.

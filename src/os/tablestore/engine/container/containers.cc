@@ -217,8 +217,15 @@ Grown Containers::obtain_for_allocate(unsigned slot_class) {
 
 // --- background work
 
-Result<Worked> Containers::prepare_step(uint64_t* bytes_done, uint64_t most_bytes) {
-  *bytes_done = 0;
+Result<Worked> Containers::prepare_step(uint64_t* bytes_done) {
+  PreparePace::Piece piece;
+  const auto worked = prepare_step(&piece, PreparePace::least_piece_bytes);
+  *bytes_done = piece.bytes;
+  return worked;
+}
+
+Result<Worked> Containers::prepare_step(PreparePace::Piece* piece, uint64_t most_bytes) {
+  *piece = {};
   std::lock_guard background(background_mutex_);
   {
     std::lock_guard growth(growth_mutex_);
@@ -227,7 +234,7 @@ Result<Worked> Containers::prepare_step(uint64_t* bytes_done, uint64_t most_byte
   }
   const AllocatorUsage usage = allocator_.usage();
   auto worked = make_ahead(usage);
-  if (nothing_to_do(worked)) worked = write_ahead(usage, most_bytes, bytes_done);
+  if (nothing_to_do(worked)) worked = write_ahead(usage, most_bytes, piece);
   return worked;
 }
 
@@ -245,16 +252,20 @@ Result<Worked> Containers::make_ahead(const AllocatorUsage& usage) {
   return Worked::nothing_to_do;
 }
 
-// First for the class that lacks the most.
+// First for the class that lacks the most, and of several the one of the smallest slots.
 Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
-                                       uint64_t* bytes_done) {
-  std::vector<std::pair<uint64_t, unsigned>> lacking;
+                                       PreparePace::Piece* piece) {
+  struct Lack {
+    uint64_t blocks;
+    unsigned slot_class;
+  };
+  std::vector<Lack> lacks;
   for (unsigned c = 0; c < slot_classes; ++c)
-    if (const uint64_t blocks = policy_.unprepared_blocks(usage, c)) lacking.emplace_back(blocks, c);
-  std::ranges::sort(lacking, std::greater());
-  for (const auto& [blocks, slot_class] : lacking) {
+    if (const uint64_t blocks = policy_.blocks_to_prepare(usage, c)) lacks.push_back({blocks, c});
+  std::ranges::stable_sort(lacks, std::greater(), &Lack::blocks);
+  for (const auto& [blocks, slot_class] : lacks) {
     const auto worked =
-        space_.prepare(slot_class, std::min(blocks, most_bytes / block_bytes), bytes_done);
+        space_.prepare(slot_class, std::min(blocks, most_bytes / block_bytes), piece);
     if (!nothing_to_do(worked)) return worked;
   }
   return Worked::nothing_to_do;

@@ -97,10 +97,10 @@ class Containers {
   // other error means that the disk fails.
   //
   // Makes a container ahead of use, or writes zeros to at most so many bytes of free blocks.
-  Result<Worked> prepare_step(uint64_t* bytes_done,
-                              uint64_t most_bytes = PreparePace::least_piece_bytes);
-  // Where steps do not keep up with those who use what they prepare.
-  bool is_behind() const { return policy_.is_behind(allocator_.usage()); }
+  Result<Worked> prepare_step(PreparePace::Piece* piece, uint64_t most_bytes);
+  Result<Worked> prepare_step(uint64_t* bytes_done);
+  // What requests have ever taken of the classes that are prepared.
+  uint64_t taken_bytes() const { return policy_.taken_bytes(allocator_.usage()); }
   // Removes a container that was idle for long, or punches a run in a quiet one. A step that
   // finds nothing to do is the clock by which quiet_steps counts.
   Result<Worked> shrink_step(uint64_t* bytes_done);
@@ -156,7 +156,7 @@ class Containers {
   // Parts of prepare_step(), with background_mutex_ held.
   Result<Worked> make_ahead(const AllocatorUsage& usage);
   Result<Worked> write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
-                             uint64_t* bytes_done);
+                             PreparePace::Piece* piece);
 
   Disk& disk_;
   const GrowthPolicy policy_;

@@ -19,8 +19,8 @@ constexpr uint64_t demanding_part = 8;
 // The part of the capacity from which only reservations make containers; and the part of a class's
 // blocks that stays free without being given back.
 constexpr uint64_t last_part = 8;
-// Of what is to be prepared, this part is hardly anything.
-constexpr uint64_t hardly_any = 8;
+// Of what is to be prepared: less than this part is not worth a flush.
+constexpr uint64_t small_part = 8;
 // Fewer slots than this say nothing about which classes are in use.
 constexpr uint64_t telling_slots = 1024;
 
@@ -109,17 +109,18 @@ uint64_t GrowthPolicy::prepared_blocks(const AllocatorUsage& usage, unsigned slo
   return open_free_blocks(usage, slot_class) - usage.classes[slot_class].unwritten_free_blocks;
 }
 
-uint64_t GrowthPolicy::unprepared_blocks(const AllocatorUsage& usage, unsigned slot_class) const {
+uint64_t GrowthPolicy::blocks_to_prepare(const AllocatorUsage& usage, unsigned slot_class) const {
   if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return 0;
-  return less((options_.prepare_ahead_bytes + block_bytes - 1) / block_bytes,
-              prepared_blocks(usage, slot_class));
+  const uint64_t ahead = (options_.prepare_ahead_bytes + block_bytes - 1) / block_bytes;
+  const uint64_t lacking = less(ahead, prepared_blocks(usage, slot_class));
+  return lacking < std::min(mebibyte_blocks, ahead / small_part) ? 0 : lacking;
 }
 
-bool GrowthPolicy::is_behind(const AllocatorUsage& usage) const {
-  const uint64_t wanted = options_.prepare_ahead_bytes / block_bytes;
+uint64_t GrowthPolicy::taken_bytes(const AllocatorUsage& usage) const {
+  uint64_t blocks = 0;
   for (unsigned c = 0; c <= options_.largest_prepared_class; ++c)
-    if (unprepared_blocks(usage, c) > wanted - wanted / hardly_any) return true;
-  return false;
+    blocks += usage.classes[c].taken_blocks;
+  return blocks * block_bytes;
 }
 
 // --- what to give back

@@ -84,10 +84,11 @@ class GrowthPolicy {
   bool runs_low(const AllocatorUsage& usage, unsigned slot_class) const;
   // Free blocks of a class that were written before.
   static uint64_t prepared_blocks(const AllocatorUsage& usage, unsigned slot_class);
-  // How many more of them a class in use is to have.
-  uint64_t unprepared_blocks(const AllocatorUsage& usage, unsigned slot_class) const;
-  // Some class has hardly any of those that it is to have.
-  bool is_behind(const AllocatorUsage& usage) const;
+  // How many more of them a class in use is to have; 0 also where it lacks so few that a flush for
+  // them would be too much.
+  uint64_t blocks_to_prepare(const AllocatorUsage& usage, unsigned slot_class) const;
+  // What requests have ever taken of the classes that are prepared.
+  uint64_t taken_bytes(const AllocatorUsage& usage) const;
 
   // --- what to give back
 

@@ -10,59 +10,101 @@ namespace {
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-// Of a piece; where it takes longer, the rest is longer than the piece.
-constexpr PreparePace::Duration short_piece = 2ms, long_piece = 8ms, usual_piece = 4ms;
-constexpr double most_rest = 8;  // times what the piece took
-constexpr PreparePace::Duration first_long_rest = 1s, most_long_rest = 16s;
-constexpr uint64_t in_vain = 4;  // times what is kept ahead
+// Of a piece's writing.
+constexpr PreparePace::Duration short_write = 2ms, long_write = 8ms;
+// Of each MiB's: a disk of 1 GB/s. What takes longer rests longer than it took.
+constexpr Seconds quick_mebibyte = 1ms;
+constexpr double most_times = 8;
+constexpr PreparePace::Duration most_rest = 1s;
+
+constexpr PreparePace::Duration window_length = 250ms, rest_look = 100ms;
+constexpr PreparePace::Duration first_rest = 1s, last_rest = 16s;
+// Taken to prepared: more is in vain. Of eight writes of a group one is then a first touch, mostly.
+constexpr double in_vain = 1.25;
+
 constexpr PreparePace::Duration soon = 10ms, later = 100ms;
 constexpr unsigned looks_soon = 100;
 
+PreparePace::Duration whole(Seconds time) {
+  return std::chrono::duration_cast<PreparePace::Duration>(time);
+}
+
 }  // namespace
 
-PreparePace::PreparePace(uint64_t bytes_per_second, uint64_t ahead_bytes)
-    : bytes_per_second_(bytes_per_second),
-      in_vain_bytes_(in_vain * std::max(ahead_bytes, least_piece_bytes)),
-      long_rest_(first_long_rest) {
+PreparePace::PreparePace(uint64_t bytes_per_second)
+    : bytes_per_second_(bytes_per_second), next_rest_(first_rest) {
   require(bytes_per_second > 0, "what is prepared is prepared at some time");
 }
 
-PreparePace::Duration PreparePace::wrote(uint64_t bytes, Duration took, bool is_behind) {
+PreparePace::Duration PreparePace::before(Time now, uint64_t taken_bytes) {
+  if (is_resting_) {
+    if (goes_on_resting(now, taken_bytes)) return rest_look;
+    is_resting_ = false;
+    is_open_ = false;
+  }
+  if (!is_open_)
+    begin_window(now, taken_bytes);
+  else if (now - window_.begin >= window_length)
+    judge(now, taken_bytes);
+  return is_resting_ ? rest_look : Duration{};
+}
+
+void PreparePace::begin_window(Time now, uint64_t taken_bytes) {
+  window_ = {now, taken_bytes, 0};
+  is_open_ = true;
+}
+
+void PreparePace::judge(Time now, uint64_t taken_bytes) {
+  const double taken = double(taken_bytes - window_.taken_bytes);
+  const double prepared = double(window_.prepared_bytes);
+  if (taken > in_vain * prepared) {
+    could_ = prepared / Seconds(now - window_.begin).count();
+    is_resting_ = true;
+    rest_ends_ = now + next_rest_;
+    next_rest_ = std::min(2 * next_rest_, last_rest);
+  } else {
+    next_rest_ = first_rest;
+  }
+  begin_window(now, taken_bytes);
+}
+
+bool PreparePace::goes_on_resting(Time now, uint64_t taken_bytes) {
+  if (now >= rest_ends_) return false;
+  if (now - window_.begin < rest_look) return true;
+  const double taken = double(taken_bytes - window_.taken_bytes);
+  const double rate = taken / Seconds(now - window_.begin).count();
+  begin_window(now, taken_bytes);
+  return rate > could_;
+}
+
+PreparePace::Duration PreparePace::wrote(const Piece& piece) {
   looks_ = 0;
-  if (bytes == 0) return {};  // a container was made
-  adapt_piece(bytes, took);
-  const double times = std::clamp(Seconds(took) / Seconds(usual_piece), 1.0, most_rest);
-  const Seconds share = Seconds(took) * times;
-  const Seconds rate = Seconds(double(bytes) / double(bytes_per_second_)) - Seconds(took);
-  const Seconds rest = std::max({share, rate, Seconds(rest_in_vain(bytes, is_behind))});
-  return std::chrono::duration_cast<Duration>(rest);
+  if (piece.bytes == 0) return {};  // a container was made
+  window_.prepared_bytes += piece.bytes;
+  adapt_piece(piece);
+  const double mebibytes = double(piece.bytes) / double(least_piece_bytes);
+  const double times = std::clamp(Seconds(piece.write) / quick_mebibyte / mebibytes, 1.0,
+                                  most_times);
+  const Duration share =
+      std::min(std::max(whole(Seconds(piece.write) * times), piece.flush), most_rest);
+  const Seconds rate = Seconds(double(piece.bytes) / double(bytes_per_second_));
+  return std::max(share, whole(rate - piece.write - piece.flush));
 }
 
 PreparePace::Duration PreparePace::nothing_to_do() {
+  is_open_ = false;
+  next_rest_ = first_rest;
   looks_ = std::min(looks_ + 1, looks_soon);
   return looks_ < looks_soon ? soon : later;
 }
 
-// Less than a whole piece says nothing of larger ones.
-void PreparePace::adapt_piece(uint64_t bytes, Duration took) {
-  if (took > long_piece)
+// Less than a whole piece says nothing of larger ones. Where flushes take long, there are few.
+void PreparePace::adapt_piece(const Piece& piece) {
+  const Duration enough = std::clamp(piece.flush, short_write, long_write);
+  if (piece.write > long_write)
     piece_bytes_ = std::max(piece_bytes_ / 2, least_piece_bytes);
-  else if (took < short_piece && bytes == piece_bytes_)
+  else if (piece.write < enough && piece.bytes == piece_bytes_)
     piece_bytes_ = std::min(piece_bytes_ * 2, most_piece_bytes);
-}
-
-PreparePace::Duration PreparePace::rest_in_vain(uint64_t bytes, bool is_behind) {
-  if (!is_behind) {
-    behind_bytes_ = 0;
-    long_rest_ = first_long_rest;
-    return {};
-  }
-  behind_bytes_ += bytes;
-  if (behind_bytes_ < in_vain_bytes_) return {};
-  behind_bytes_ = 0;
-  const Duration rest = long_rest_;
-  long_rest_ = std::min(2 * long_rest_, most_long_rest);
-  return rest;
 }
 
 }  // namespace tablestore
