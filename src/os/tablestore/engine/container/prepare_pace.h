@@ -10,7 +10,7 @@ namespace tablestore {
 // journal. So what is prepared is worth something as long as it keeps ahead of those who use it up,
 // and takes the disk from them for nothing where it does not. Hence
 //
-// * in pieces that take some milliseconds to write, with one flush each, which is such a commit too;
+// * in pieces that take some milliseconds, with one flush each, which is such a commit too;
 // * after a piece the disk is the others' for as long as the piece was written where that went at
 //   1 GB/s, and up to eight times as long where it was slower, because the disk is or others are
 //   busy on it; but no longer than a second;

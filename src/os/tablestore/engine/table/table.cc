@@ -57,14 +57,14 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   o.max_log_file_size = 16 << 20;
   // Through the kernel's page cache: blocks that the table's cache has dropped, and files that have
   // just been written and are read next, stay in memory while nobody else wants it. What is written
-  // is sent to the disk bit by bit (bytes_per_sync), because a flush of the log may have to wait
-  // for all of it.
+  // is sent to the disk in small pieces (bytes_per_sync), because a flush of the log may have to
+  // wait for all of it.
   o.use_direct_reads = false;
   // The kernel may read ahead, which it does where reads follow each other, as those of a range or
   // of a listing do.
   o.advise_random_on_open = false;
   o.use_direct_io_for_flush_and_compaction = false;
-  o.bytes_per_sync = 1 << 20;
+  o.bytes_per_sync = 256 << 10;
   o.enable_pipelined_write = false;
   o.allow_mmap_reads = false;
   o.track_and_verify_wals_in_manifest = false;
