@@ -68,6 +68,35 @@ TEST_F(AllocatorTest, ARequestIsServedBySlotsWhoseSizesAddUp) {
   EXPECT_EQ(allocator.usage().reserved_blocks, 0u);
 }
 
+// Far into a container, where a slot was taken beside a piece that was being prepared.
+TEST_F(AllocatorTest, WhatWasPreparedWhileSlotsWereTakenBesideItIsFound) {
+  constexpr uint32_t blocks = 65536, far = 40000;  // 256 MiB
+  allocator.add_container(1, 0, blocks, all_unwritten(blocks));
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  for (uint32_t i = 0; i < far; ++i) take(1);
+  const auto piece = allocator.begin_prepare(0, 256);
+  ASSERT_TRUE(piece);
+  take(1);
+  allocator.mark_written(*piece);
+  allocator.give_back(*piece);
+  const uint64_t before = allocator.usage().classes[0].first_touch_blocks;
+  EXPECT_EQ(before, far + 1);
+  for (uint32_t i = 0; i < 256; ++i) take(1);
+  EXPECT_EQ(allocator.usage().classes[0].first_touch_blocks, before);
+  take(1);
+  EXPECT_EQ(allocator.usage().classes[0].first_touch_blocks, before + 1);
+}
+
+TEST_F(AllocatorTest, AttemptsThatFailAreNoFirstTouches) {
+  allocator.add_container(1, 2, container_blocks, all_unwritten());
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  EXPECT_TRUE(take(5, false).empty());
+  EXPECT_EQ(last_wanted, 0u);
+  EXPECT_EQ(allocator.usage().classes[2].first_touch_blocks, 0u);
+  EXPECT_FALSE(take(4, false).empty());
+  EXPECT_EQ(allocator.usage().classes[2].first_touch_blocks, 4u);
+}
+
 TEST_F(AllocatorTest, ALargeRequestTakesSeveralOfTheLargestSlots) {
   start({10, 10, 0});
   const auto extents = take(3 * 1024 + 1, false);

@@ -80,6 +80,20 @@ TEST_F(BackgroundTest, KeepsToItsRate) {
   EXPECT_GE(Clock::now() - begin, 100ms);
 }
 
+TEST_F(BackgroundTest, MakesContainersAheadHoweverLongTheNextPieceIsAway) {
+  options.prepare_bytes_per_second = 1;
+  open();
+  use_a_slot();
+  start();
+  EXPECT_TRUE(await_prepared(mib));
+  ASSERT_EQ(counters.containers_created, 1u);
+  ASSERT_TRUE(containers->reserve(3 * mib).ok());
+  for (uint64_t bytes = 0; bytes < 3 * mib; bytes += 4096) containers->allocate(4096);
+  const auto deadline = Clock::now() + 20s;
+  while (counters.containers_created < 2 && Clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(counters.containers_created, 2u);
+}
+
 TEST_F(BackgroundTest, StopsAtOnceHoweverLongTheNextStepIsAway) {
   options.prepare_bytes_per_second = 1;
   options.punch_bytes_per_second = 0;

@@ -382,7 +382,6 @@ TEST_F(ContainersTest, ASlotThatIsUsedCostsNoFlush) {
   open_empty();
   take(4096);
   EXPECT_GT(prepare_all(), 0);
-  EXPECT_EQ(containers->taken_bytes(), 4096u);
   disk->take_calls();
   for (int i = 0; i < 63; ++i) {
     take(4096);
@@ -391,10 +390,20 @@ TEST_F(ContainersTest, ASlotThatIsUsedCostsNoFlush) {
   EXPECT_TRUE(disk->take_calls().empty());
   take(4096);
   EXPECT_EQ(prepare_all(), 1);
-  EXPECT_EQ(containers->taken_bytes(), 65 * 4096u);
 }
 
-TEST_F(ContainersTest, TheClassThatLacksTheMostIsPreparedFirst) {
+TEST_F(ContainersTest, WhatIsTakenUnpreparedIsAFirstTouch) {
+  open_empty();
+  take(4096);
+  EXPECT_EQ(containers->first_touch_bytes(), 4096u);
+  EXPECT_GT(prepare_all(), 0);
+  for (int i = 0; i < 10; ++i) take(4096);
+  EXPECT_EQ(containers->first_touch_bytes(), 4096u);
+  take(256 << 10);  // nothing is prepared for it
+  EXPECT_EQ(containers->first_touch_bytes(), 4096u);
+}
+
+TEST_F(ContainersTest, ClassesArePreparedByTurns) {
   open_empty();
   for (int i = 0; i < 150; ++i) take(4096);
   take(64 << 10);
@@ -406,6 +415,22 @@ TEST_F(ContainersTest, TheClassThatLacksTheMostIsPreparedFirst) {
   EXPECT_EQ(prepared(0), mib);
   ASSERT_TRUE(containers->prepare_step(&bytes).ok());
   EXPECT_EQ(prepared(4), mib);
+  ASSERT_TRUE(containers->prepare_step(&bytes).ok());
+  EXPECT_EQ(prepared(0), 2 * mib);
+}
+
+TEST_F(ContainersTest, AStepOfNoBytesMakesContainersAndWritesNothing) {
+  options.container_bytes = 8 * mib;
+  open_empty();
+  take(64 << 10);
+  while (usage().free_blocks * block_bytes >= mib) take(64 << 10);
+  const uint64_t made = counters.containers_created;
+  PreparePace::Piece piece;
+  EXPECT_EQ(*containers->prepare_step(&piece, 0), Worked::yes);
+  EXPECT_EQ(counters.containers_created, made + 1);
+  EXPECT_EQ(*containers->prepare_step(&piece, 0), Worked::nothing_to_do);
+  EXPECT_EQ(piece.bytes, 0u);
+  EXPECT_EQ(counters.prepared_bytes, 0u);
 }
 
 TEST_F(ContainersTest, AFullFileSystemStopsPreparingWithoutHarm) {

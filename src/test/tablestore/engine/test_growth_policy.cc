@@ -222,11 +222,11 @@ TEST_F(GrowthPolicyTest, AFewBlocksAreNotWorthAFlush) {
   EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0), mib_blocks);
 }
 
-TEST_F(GrowthPolicyTest, WhatIsTakenCountsWhereItIsPrepared) {
-  state.usage.classes[0].taken_blocks = 3;
-  state.usage.classes[options.largest_prepared_class].taken_blocks = 16;
-  state.usage.classes[options.largest_prepared_class + 1].taken_blocks = 32;
-  EXPECT_EQ(policy().taken_bytes(state.usage), 19 * block_bytes);
+TEST_F(GrowthPolicyTest, FirstTouchesCountWhereSpaceIsPrepared) {
+  state.usage.classes[0].first_touch_blocks = 3;
+  state.usage.classes[options.largest_prepared_class].first_touch_blocks = 16;
+  state.usage.classes[options.largest_prepared_class + 1].first_touch_blocks = 32;
+  EXPECT_EQ(policy().first_touch_bytes(state.usage), 19 * block_bytes);
 }
 
 // --- what to give back

@@ -32,20 +32,20 @@ class PreparePaceTest : public testing::Test {
 
   void pass(Duration time) {
     now += time;
-    const double taken = double(demand) * std::chrono::duration<double>(time).count();
-    const uint64_t hits = std::min<uint64_t>(stock, uint64_t(taken));
+    const auto taken =
+        uint64_t(double(demand) * std::chrono::duration<double>(time).count());
+    const uint64_t hits = std::min(stock, taken);
     stock -= hits;
     from_stock += hits;
-    taken_bytes += uint64_t(taken);
+    first_touches += taken - hits;
   }
   // For so long, as Background does it.
   void run(Duration time, const ModelDisk& disk) {
     prepared = from_stock = pieces = 0;
-    longest_write = longest_rest = {};
-    const uint64_t taken_before = taken_bytes;
+    longest_write = {};
+    const uint64_t before = first_touches;
     for (const auto end = now + time; now < end;) {
-      Duration next = pace.before(now, taken_bytes);
-      if (next == 0s) {
+      if (pace.is_due(now, first_touches)) {
         if (const uint64_t bytes = std::min(pace.piece_bytes(), ahead - stock); bytes >= mib) {
           const Duration write = time_for(bytes, disk.bytes_per_second);
           pass(write + disk.flush);
@@ -53,27 +53,32 @@ class PreparePaceTest : public testing::Test {
           stock += bytes;
           prepared += bytes;
           ++pieces;
-          next = pace.wrote({bytes, write, disk.flush});
-          longest_rest = std::max(longest_rest, next);
+          pace.wrote(now, {bytes, write, disk.flush});
         } else {
-          next = pace.nothing_to_do();
+          pace.nothing_to_do(now);
         }
       }
-      pass(std::max<Duration>(next, 1us));
+      pass(std::max<Duration>(std::min<Duration>(pace.wait(now), end - now), 1us));
     }
-    const uint64_t all = taken_bytes - taken_before;
+    const uint64_t all = from_stock + first_touches - before;
     hit_share = all ? double(from_stock) / double(all) : 1;
     rate = double(prepared) / std::chrono::duration<double>(time).count();
   }
+  // After such a piece.
+  Duration rest(const PreparePace::Piece& piece) {
+    pace.wrote(now, piece);
+    for (Duration waited{};; waited += 1ms)
+      if (pace.is_due(now + waited, first_touches)) return waited;
+  }
 
   PreparePace pace{1000 * mib};
-  PreparePace::Time now{};
+  PreparePace::Time now{1h};
   uint64_t demand = 0;  // bytes per second
-  uint64_t stock = 0, taken_bytes = 0;
+  uint64_t stock = 0, first_touches = 0;
   // Of the last run:
   uint64_t prepared = 0, from_stock = 0, pieces = 0;
   double hit_share = 0, rate = 0;
-  Duration longest_write{}, longest_rest{};
+  Duration longest_write{};
 };
 
 TEST_F(PreparePaceTest, AnIdleDiskIsUsedAtOnce) {
@@ -149,15 +154,15 @@ TEST_F(PreparePaceTest, ABusyDiskHasItsRest) {
 
 // As where a snapshot holds the file system still.
 TEST_F(PreparePaceTest, ADiskThatStoodStillIsUsedAgainSoon) {
-  EXPECT_LE(pace.wrote({8 * mib, 120s, 60s}), 1s);
+  EXPECT_LE(rest({8 * mib, 120s, 60s}), 1s);
 }
 
 TEST_F(PreparePaceTest, PiecesFollowTheDisk) {
   run(10ms, fast);
   EXPECT_EQ(pace.piece_bytes(), 8 * mib);
-  for (int i = 0; i < 3; ++i) pace.wrote({pace.piece_bytes(), 20ms, 1ms});
+  for (int i = 0; i < 3; ++i) pace.wrote(now, {pace.piece_bytes(), 20ms, 1ms});
   EXPECT_EQ(pace.piece_bytes(), mib);
-  for (int i = 0; i < 10; ++i) pace.wrote({mib / 2, 100us, 1ms});
+  for (int i = 0; i < 10; ++i) pace.wrote(now, {mib / 2, 100us, 1ms});
   EXPECT_EQ(pace.piece_bytes(), mib) << "less than a piece says nothing of larger ones";
 }
 
@@ -168,17 +173,38 @@ TEST_F(PreparePaceTest, NeverMoreThanItsRate) {
   EXPECT_GE(prepared, 36 * mib);
 }
 
-TEST_F(PreparePaceTest, AContainerThatWasMadeIsNoPiece) {
-  EXPECT_EQ(pace.wrote({}), 0s);
-  EXPECT_EQ(pace.piece_bytes(), mib);
+// 4 KiB rewritten where there is enough, or a burst that the stock stands: no first touch.
+TEST_F(PreparePaceTest, ABurstFromTheStockIsNotInVain) {
+  run(1s, fast);
+  for (int i = 0; i < 10; ++i) {
+    demand = 1500 * mib;
+    run(40ms, fast);
+    demand = 0;
+    run(500ms, fast);
+    EXPECT_EQ(stock, ahead);
+  }
+  EXPECT_EQ(first_touches, 0u);
+}
+
+// As where a container is made, or somebody else has the lock.
+TEST_F(PreparePaceTest, AWindowWithoutAPieceSaysNothing) {
+  EXPECT_TRUE(pace.is_due(now, 0));
+  EXPECT_TRUE(pace.is_due(now + 1s, 100 * mib));
+  EXPECT_TRUE(pace.is_due(now + 2s, 200 * mib));
 }
 
 TEST_F(PreparePaceTest, LooksAgainSoonWhereItWasUsedUpJustBefore) {
-  for (unsigned i = 0; i < 99; ++i) EXPECT_EQ(pace.nothing_to_do(), 10ms);
-  EXPECT_EQ(pace.nothing_to_do(), 100ms);
-  EXPECT_EQ(pace.nothing_to_do(), 100ms);
-  pace.wrote({mib, 1ms, 1ms});
-  EXPECT_EQ(pace.nothing_to_do(), 10ms);
+  for (unsigned i = 0; i < 9; ++i) {
+    pace.nothing_to_do(now);
+    EXPECT_EQ(pace.wait(now), 10ms);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    pace.nothing_to_do(now);
+    EXPECT_EQ(pace.wait(now), 100ms);
+  }
+  pace.wrote(now, {mib, 1ms, 1ms});
+  pace.nothing_to_do(now);
+  EXPECT_EQ(pace.wait(now), 10ms);
 }
 
 }  // namespace

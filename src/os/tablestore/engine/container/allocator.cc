@@ -171,7 +171,6 @@ std::optional<Extent> Allocator::take_slot(unsigned slot_class) {
   auto taken = [&](ContainerState& container, uint32_t block) {
     index.cursor_container = container.id();
     index.cursor_block = block + slot_blocks(slot_class);
-    usage_.classes[slot_class].taken_blocks += slot_blocks(slot_class);
     return take(container, block, slot_blocks(slot_class));
   };
   auto from = [&](uint32_t id) { return id == index.cursor_container ? index.cursor_block : 0; };
@@ -257,13 +256,15 @@ std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigne
   // All or nothing: where a slot is missing, the reservation is as it was.
   usage_.reserved_blocks -= blocks;
   std::vector<Extent> extents;
-  std::array<uint32_t, slot_classes> called_for{};
+  std::array<uint32_t, slot_classes> called_for{}, first_touches{};
   for (uint64_t rest = blocks; rest > 0;) {
     const unsigned slot_class = std::min<unsigned>(slot_classes - 1, std::bit_width(rest) - 1);
     if (may_split) {
       take_pieces(slot_class, &extents);
     } else if (auto extent = take_slot(slot_class)) {
       extents.push_back(*extent);
+      if (state(extent->container).is_unwritten(extent->block, extent->blocks))
+        ++first_touches[slot_class];
     } else {
       for (const Extent& taken : extents) give_back_locked(taken);
       usage_.reserved_blocks += blocks;
@@ -274,6 +275,7 @@ std::vector<Extent> Allocator::allocate(uint64_t blocks, bool may_split, unsigne
     rest -= slot_blocks(slot_class);
   }
   for (unsigned c = 0; c < slot_classes; ++c) {
+    usage_.classes[c].first_touch_blocks += uint64_t(first_touches[c]) * slot_blocks(c);
     for (uint32_t i = 0; i < called_for[c]; ++i) note_demand(c);
   }
   require(usage_.reserved_blocks <= usage_.free_blocks, "a reservation stands for free blocks");

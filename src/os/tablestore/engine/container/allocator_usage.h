@@ -22,7 +22,7 @@ struct AllocatorUsage {
     // splitting; halved whenever the sum over all classes gets to Allocator::demand_window. 0: the
     // class is not in use.
     uint64_t recent_slots = 0;
-    uint64_t taken_blocks = 0;           // whole slots, ever
+    uint64_t first_touch_blocks = 0;     // of whole slots, ever: taken before they were written
   };
   std::array<Class, slot_classes> classes;
   uint64_t blocks = 0;           // in all containers

@@ -73,12 +73,17 @@ void Background::run_prepare() {
   if (!bytes_per_second) return rest_for_good();
   PreparePace pace(bytes_per_second);
   for (Clock::duration next{}; rest(next);) {
-    next = pace.before(Clock::now(), containers_.taken_bytes());
-    if (next > Clock::duration{}) continue;
+    // Containers are made ahead at any time.
+    const bool is_due = pace.is_due(Clock::now(), containers_.first_touch_bytes());
     PreparePace::Piece piece;
-    const bool worked =
-        step([&] { return containers_.prepare_step(&piece, pace.piece_bytes()); });
-    next = worked ? pace.wrote(piece) : pace.nothing_to_do();
+    const bool worked = step(
+        [&] { return containers_.prepare_step(&piece, is_due ? pace.piece_bytes() : 0); });
+    const Clock::time_point now = Clock::now();
+    if (piece.bytes)
+      pace.wrote(now, piece);
+    else if (is_due && !worked)
+      pace.nothing_to_do(now);
+    next = worked && !piece.bytes ? Clock::duration{} : pace.wait(now);
   }
 }
 

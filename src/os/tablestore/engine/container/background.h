@@ -16,7 +16,7 @@ namespace tablestore {
 
 // Two pieces of work, "prepare" and "shrink", which call Containers::prepare_step() and
 // shrink_step(), no faster than the rates in ContainerOptions, the first as PreparePace says, and
-// at long intervals while there is nothing to do. start(), stop() and the destructor from one
+// now and then while there is nothing to do. start(), stop() and the destructor from one
 // thread. `mutex_` guards `stopping_` and is not held over a step.
 class Background {
  public:

@@ -216,7 +216,10 @@ std::optional<uint32_t> ContainerState::find_written(unsigned power, uint32_t fr
   const BlockBitmap* const clear[] = {&owned_, &held_, &punched_, &unwritten_};
   const uint32_t limit = std::min<uint64_t>(blocks(), uint64_t(from) + reach);
   auto found = BlockBitmap::find_clear_run(clear, from, run, limit);
-  if (!found && from) found = BlockBitmap::find_clear_run(clear, 0, run, std::min(from, reach));
+  // What was prepared while `from` went past it is just behind.
+  const uint32_t behind = from - std::min(from, reach);
+  if (!found && from) found = BlockBitmap::find_clear_run(clear, behind, run, from);
+  if (!found && behind) found = BlockBitmap::find_clear_run(clear, 0, run, std::min(behind, reach));
   return found;
 }
 

@@ -72,8 +72,8 @@ class ContainerState {
   // An aligned free run of this power, which is at most slot_class: the first at or after `from`,
   // else the first of all. Lowers counts().max_power where there is none.
   std::optional<uint32_t> find(unsigned power, uint32_t from);
-  // The same for a run that was written before; looks no further than `reach` blocks, from `from`
-  // and then from the beginning.
+  // The same for a run that was written before; looks no further than `reach` blocks, from `from`,
+  // before it, and from the beginning.
   std::optional<uint32_t> find_written(unsigned power, uint32_t from, uint32_t reach) const;
   // A run of at most `max` blocks that are free and unwritten; 0 blocks where there is none.
   Run find_unwritten_run(uint32_t max) const;

@@ -1,7 +1,6 @@
 #include "os/tablestore/engine/container/containers.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/require.h"
@@ -252,21 +251,18 @@ Result<Worked> Containers::make_ahead(const AllocatorUsage& usage) {
   return Worked::nothing_to_do;
 }
 
-// First for the class that lacks the most, and of several the one of the smallest slots.
+// By turns: a class that is used up as fast as it is prepared leaves the others theirs.
 Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
                                        PreparePace::Piece* piece) {
-  struct Lack {
-    uint64_t blocks;
-    unsigned slot_class;
-  };
-  std::vector<Lack> lacks;
-  for (unsigned c = 0; c < slot_classes; ++c)
-    if (const uint64_t blocks = policy_.blocks_to_prepare(usage, c)) lacks.push_back({blocks, c});
-  std::ranges::stable_sort(lacks, std::greater(), &Lack::blocks);
-  for (const auto& [blocks, slot_class] : lacks) {
-    const auto worked =
-        space_.prepare(slot_class, std::min(blocks, most_bytes / block_bytes), piece);
-    if (!nothing_to_do(worked)) return worked;
+  for (unsigned i = 0; i < slot_classes; ++i) {
+    const unsigned slot_class = (next_prepared_ + i) % slot_classes;
+    const uint64_t blocks =
+        std::min(policy_.blocks_to_prepare(usage, slot_class), most_bytes / block_bytes);
+    if (!blocks) continue;
+    const auto worked = space_.prepare(slot_class, blocks, piece);
+    if (nothing_to_do(worked)) continue;
+    next_prepared_ = slot_class + 1;
+    return worked;
   }
   return Worked::nothing_to_do;
 }

@@ -96,11 +96,12 @@ class Containers {
   // `bytes_done` is what it moved. A file system that is too full to grow is no error here; any
   // other error means that the disk fails.
   //
-  // Makes a container ahead of use, or writes zeros to at most so many bytes of free blocks.
+  // Makes a container ahead of use, or writes zeros to at most so many bytes of free blocks; 0:
+  // none.
   Result<Worked> prepare_step(PreparePace::Piece* piece, uint64_t most_bytes);
   Result<Worked> prepare_step(uint64_t* bytes_done);
-  // What requests have ever taken of the classes that are prepared.
-  uint64_t taken_bytes() const { return policy_.taken_bytes(allocator_.usage()); }
+  // What requests have ever taken unprepared, of the classes that are prepared.
+  uint64_t first_touch_bytes() const { return policy_.first_touch_bytes(allocator_.usage()); }
   // Removes a container that was idle for long, or punches a run in a quiet one. A step that
   // finds nothing to do is the clock by which quiet_steps counts.
   Result<Worked> shrink_step(uint64_t* bytes_done);
@@ -164,6 +165,7 @@ class Containers {
   Allocator& allocator_;  // of space_
   LastResort last_resort_;
   std::mutex background_mutex_;
+  unsigned next_prepared_ = 0;  // the class whose turn it is; guarded by background_mutex_
   std::mutex growth_mutex_;
   Status deferred_error_;  // guarded by growth_mutex_: that allocate() met first
 };

@@ -116,10 +116,10 @@ uint64_t GrowthPolicy::blocks_to_prepare(const AllocatorUsage& usage, unsigned s
   return lacking < std::min(mebibyte_blocks, ahead / small_part) ? 0 : lacking;
 }
 
-uint64_t GrowthPolicy::taken_bytes(const AllocatorUsage& usage) const {
+uint64_t GrowthPolicy::first_touch_bytes(const AllocatorUsage& usage) const {
   uint64_t blocks = 0;
   for (unsigned c = 0; c <= options_.largest_prepared_class; ++c)
-    blocks += usage.classes[c].taken_blocks;
+    blocks += usage.classes[c].first_touch_blocks;
   return blocks * block_bytes;
 }
 

@@ -87,8 +87,8 @@ class GrowthPolicy {
   // How many more of them a class in use is to have; 0 also where it lacks so few that a flush for
   // them would be too much.
   uint64_t blocks_to_prepare(const AllocatorUsage& usage, unsigned slot_class) const;
-  // What requests have ever taken of the classes that are prepared.
-  uint64_t taken_bytes(const AllocatorUsage& usage) const;
+  // What requests have ever taken unprepared, of the classes that are prepared.
+  uint64_t first_touch_bytes(const AllocatorUsage& usage) const;
 
   // --- what to give back
 
