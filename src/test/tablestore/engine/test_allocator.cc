@@ -73,18 +73,30 @@ TEST_F(AllocatorTest, WhatWasPreparedWhileSlotsWereTakenBesideItIsFound) {
   constexpr uint32_t blocks = 65536, far = 40000;  // 256 MiB
   allocator.add_container(1, 0, blocks, all_unwritten(blocks));
   ASSERT_TRUE(allocator.finish_recovery().ok());
-  for (uint32_t i = 0; i < far; ++i) take(1);
+  for (uint32_t i = 0; i < far; ++i) take(1, false);
   const auto piece = allocator.begin_prepare(0, 256);
   ASSERT_TRUE(piece);
-  take(1);
+  take(1, false);
   allocator.mark_written(*piece);
   allocator.give_back(*piece);
   const uint64_t before = allocator.usage().classes[0].first_touch_blocks;
   EXPECT_EQ(before, far + 1);
-  for (uint32_t i = 0; i < 256; ++i) take(1);
+  for (uint32_t i = 0; i < 256; ++i) take(1, false);
   EXPECT_EQ(allocator.usage().classes[0].first_touch_blocks, before);
-  take(1);
+  take(1, false);
   EXPECT_EQ(allocator.usage().classes[0].first_touch_blocks, before + 1);
+}
+
+TEST_F(AllocatorTest, WhatWasWrittenAtTheBeginningIsFoundFromFarAway) {
+  constexpr uint32_t blocks = 65536, far = 40000;
+  allocator.add_container(1, 0, blocks, all_unwritten(blocks));
+  ASSERT_TRUE(allocator.finish_recovery().ok());
+  for (uint32_t i = 0; i < far; ++i) take(1, false);
+  for (const uint32_t block : {5, 20000}) {  // the second is out of reach
+    allocator.mark_written({1, block, 1});
+    allocator.give_back({1, block, 1});
+  }
+  EXPECT_EQ(take(1, false), (std::vector<Extent>{{1, 5, 1}}));
 }
 
 TEST_F(AllocatorTest, AttemptsThatFailAreNoFirstTouches) {

@@ -365,6 +365,7 @@ TEST_F(ContainersTest, PreparedBlocksAreFlushedBeforeTheyCountAsWritten) {
 }
 
 TEST_F(ContainersTest, APieceIsAsMuchAsIsAskedForAndLackedWithOneFlush) {
+  options.container_bytes = 16 * mib;
   open_empty();
   take(4096);
   disk->take_calls();

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "os/tablestore/engine/container/growth_memory.h"
 #include "os/tablestore/engine/container/growth_policy.h"
 
@@ -220,6 +222,19 @@ TEST_F(GrowthPolicyTest, AFewBlocksAreNotWorthAFlush) {
   EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0), 0u);
   sums.unwritten_free_blocks = 65 * mib_blocks;
   EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0), mib_blocks);
+}
+
+TEST_F(GrowthPolicyTest, NoMoreIsPreparedAtOnceThanAPartOfAContainer) {
+  options.prepare_ahead_bytes = 64 * mib;
+  have(0, 128 * mib, 128 * mib);
+  called_for(0, 1);
+  AllocatorUsage::Class& sums = state.usage.classes[0];
+  sums.unwritten_free_blocks = sums.free_blocks;
+  for (const uint64_t container : {4, 8, 16, 64}) {
+    options.container_bytes = container * mib;
+    EXPECT_EQ(policy().blocks_to_prepare(state.usage, 0),
+              std::max<uint64_t>(container / 8, 1) * mib_blocks);
+  }
 }
 
 TEST_F(GrowthPolicyTest, FirstTouchesCountWhereSpaceIsPrepared) {

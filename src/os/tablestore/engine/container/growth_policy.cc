@@ -21,6 +21,8 @@ constexpr uint64_t demanding_part = 8;
 constexpr uint64_t last_part = 8;
 // Of what is to be prepared: less than this part is not worth a flush.
 constexpr uint64_t small_part = 8;
+// Of a container, the part that is prepared at once: nobody can have it meanwhile.
+constexpr uint64_t prepared_part = 8;
 // Fewer slots than this say nothing about which classes are in use.
 constexpr uint64_t telling_slots = 1024;
 
@@ -113,7 +115,8 @@ uint64_t GrowthPolicy::blocks_to_prepare(const AllocatorUsage& usage, unsigned s
   if (slot_class > options_.largest_prepared_class || !in_use(usage, slot_class)) return 0;
   const uint64_t ahead = (options_.prepare_ahead_bytes + block_bytes - 1) / block_bytes;
   const uint64_t lacking = less(ahead, prepared_blocks(usage, slot_class));
-  return lacking < std::min(mebibyte_blocks, ahead / small_part) ? 0 : lacking;
+  if (lacking < std::min(mebibyte_blocks, ahead / small_part)) return 0;
+  return std::min(lacking, std::max(mebibyte_blocks, container_blocks() / prepared_part));
 }
 
 uint64_t GrowthPolicy::first_touch_bytes(const AllocatorUsage& usage) const {

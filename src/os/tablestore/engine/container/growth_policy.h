@@ -84,8 +84,8 @@ class GrowthPolicy {
   bool runs_low(const AllocatorUsage& usage, unsigned slot_class) const;
   // Free blocks of a class that were written before.
   static uint64_t prepared_blocks(const AllocatorUsage& usage, unsigned slot_class);
-  // How many more of them a class in use is to have; 0 also where it lacks so few that a flush for
-  // them would be too much.
+  // How many to prepare at once, of what a class in use is to have more; 0 also where it lacks so
+  // few that a flush for them would be too much.
   uint64_t blocks_to_prepare(const AllocatorUsage& usage, unsigned slot_class) const;
   // What requests have ever taken unprepared, of the classes that are prepared.
   uint64_t first_touch_bytes(const AllocatorUsage& usage) const;
