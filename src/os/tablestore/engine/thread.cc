@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -28,18 +29,26 @@ static_assert(sizeof(SchedAttr) == 48);
 constexpr uint64_t shortest_slice_ns = 100'000;
 constexpr int background_nice = 5;
 
-}  // namespace
-
-void name_thread(const char* name) { ::pthread_setname_np(::pthread_self(), name); }
-
-void wake_up_soon() {
-  ::prctl(PR_SET_TIMERSLACK, 1UL);  // ns
+void ask_for_short_slices() {
   SchedAttr attr;
   if (::syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0) return;
   if (attr.policy != 0) return;  // the operator has chosen something else
   attr.runtime_ns = shortest_slice_ns;
   ::syscall(SYS_sched_setattr, 0, &attr, 0);
 }
+
+}  // namespace
+
+void name_thread(const char* name) { ::pthread_setname_np(::pthread_self(), name); }
+
+void wake_up_soon() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // ns
+  ask_for_short_slices();
+}
+
+void take_short_turns() { ask_for_short_slices(); }
+
+void yield_turn() { ::sched_yield(); }
 
 void leave_room_for_others() {
   // Of the thread alone. What the operator has made nicer stays so.

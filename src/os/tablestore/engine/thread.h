@@ -16,8 +16,18 @@ void name_thread(const char* name);
 // time, too, not up to 50 us later (PR_SET_TIMERSLACK).
 void wake_up_soon();
 
-// The opposite, for one that computes for long and for which nobody waits: where others want the
-// cores, it gets about a third of what each of them gets (nice 5). It never stands still.
+// For the calling thread, one that computes for long and calls yield_turn() all the while. Who
+// yields gives up the rest of its slice, of which it has many short ones from now on (as above):
+// where others want the cores it gets less than they do, and never nothing.
+void take_short_turns();
+
+// Lets another thread that waits for this core run now, and not only at the kernel's next tick,
+// milliseconds later.
+void yield_turn();
+
+// The opposite of wake_up_soon(), for one that computes for long and for which nobody waits: where
+// others want the cores, it gets about a third of what each of them gets (nice 5). It never stands
+// still.
 void leave_room_for_others();
 
 }  // namespace tablestore

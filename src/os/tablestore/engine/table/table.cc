@@ -12,6 +12,7 @@
 #include "os/tablestore/engine/table/space_lack.h"
 #include "os/tablestore/engine/table/table_damage.h"
 #include "os/tablestore/engine/table/table_iterator.h"
+#include "os/tablestore/engine/table/yielding_writer.h"
 #include "os/tablestore/engine/thread.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/convenience.h"
@@ -36,13 +37,19 @@ constexpr size_t arena_bytes_max = 1 << 20;  // that a memtable takes at once
 // Of rows that were erased, between two that are there: some milliseconds.
 constexpr uint64_t passed_rows_max = 1 << 16;
 
-// Commits come before compactions.
-class NiceCompactions : public rocksdb::EventListener {
+// Commits come before the writers of table files.
+class PoliteWriters : public rocksdb::EventListener {
  public:
-  const char* Name() const override { return "NiceCompactions"; }
+  const char* Name() const override { return "PoliteWriters"; }
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    thread_local bool done = false;
+    if (!std::exchange(done, true)) take_short_turns();
+  }
   void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
     thread_local bool done = false;
-    if (!std::exchange(done, true)) leave_room_for_others();
+    if (std::exchange(done, true)) return;
+    take_short_turns();
+    leave_room_for_others();
   }
 };
 
@@ -74,7 +81,7 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   // refuses to open where a power cut has torn the last record.
   o.max_manifest_file_size = 1;
   o.manifest_preallocation_size = 64 << 10;  // each is small, and the file system may be full
-  o.listeners.push_back(std::make_shared<NiceCompactions>());
+  o.listeners.push_back(std::make_shared<PoliteWriters>());
   o.statistics = rocksdb::CreateDBStatistics();
   o.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return o;
@@ -102,6 +109,7 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
     o.memtable_prefix_bloom_size_ratio =
         0.02 * double(options.memtable_bytes) / double(o.write_buffer_size);
   }
+  o.table_properties_collector_factories.push_back(make_yielding_writer(yield_turn));
   // Ranges of these are read.
   if (family == Family::object || family == Family::omap)
     o.table_properties_collector_factories.push_back(
