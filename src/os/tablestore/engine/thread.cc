@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 
 namespace tablestore {
@@ -29,13 +30,21 @@ static_assert(sizeof(SchedAttr) == 48);
 constexpr uint64_t shortest_slice_ns = 100'000;
 constexpr int background_nice = 5;
 
-void ask_for_short_slices() {
-  SchedAttr attr;
-  if (::syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0) return;
-  if (attr.policy != 0) return;  // the operator has chosen something else
-  attr.runtime_ns = shortest_slice_ns;
-  ::syscall(SYS_sched_setattr, 0, &attr, 0);
+bool get_attr(SchedAttr* attr) {
+  return ::syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) == 0;
 }
+
+bool ask_for_short_slices() {
+  SchedAttr attr;
+  if (!get_attr(&attr)) return false;
+  if (attr.policy != 0) return false;  // the operator has chosen something else
+  attr.runtime_ns = shortest_slice_ns;
+  if (::syscall(SYS_sched_setattr, 0, &attr, 0) != 0) return false;
+  return get_attr(&attr) && attr.runtime_ns == shortest_slice_ns;  // an older kernel says 0
+}
+
+thread_local bool takes_short_turns = false;
+thread_local std::chrono::steady_clock::time_point last_yield;
 
 }  // namespace
 
@@ -46,9 +55,15 @@ void wake_up_soon() {
   ask_for_short_slices();
 }
 
-void take_short_turns() { ask_for_short_slices(); }
+bool take_short_turns() { return takes_short_turns = ask_for_short_slices(); }
 
-void yield_turn() { ::sched_yield(); }
+void yield_turn() {
+  if (!takes_short_turns) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_yield < std::chrono::nanoseconds(shortest_slice_ns)) return;
+  last_yield = now;
+  ::sched_yield();
+}
 
 void leave_room_for_others() {
   // Of the thread alone. What the operator has made nicer stays so.

@@ -16,13 +16,16 @@ void name_thread(const char* name);
 // time, too, not up to 50 us later (PR_SET_TIMERSLACK).
 void wake_up_soon();
 
-// For the calling thread, one that computes for long and calls yield_turn() all the while. Who
-// yields gives up the rest of its slice, of which it has many short ones from now on (as above):
-// where others want the cores it gets less than they do, and never nothing.
-void take_short_turns();
+// For the calling thread, one that computes for long and calls yield_turn() all the while: from now
+// on it has many short slices (as above). False where the kernel does not grant them, and then
+// nothing has changed.
+bool take_short_turns();
 
-// Lets another thread that waits for this core run now, and not only at the kernel's next tick,
-// milliseconds later.
+// Once a slice, for a thread that takes short turns: another one of the same control group that
+// waits for this core runs now, and not only at the kernel's next tick, milliseconds later. Does
+// nothing in any other thread: who yields gives up the rest of its slice, and may lose all of it
+// (since "sched/fair: Forfeit vruntime on yield"), which would be a hundred times what it has used
+// of a long one.
 void yield_turn();
 
 // The opposite of wake_up_soon(), for one that computes for long and for which nobody waits: where

@@ -1,13 +1,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <thread>
 
 #include "os/tablestore/engine/thread.h"
+#include "test/tablestore/engine/slices.h"
 
 namespace tablestore {
 namespace {
@@ -25,27 +24,14 @@ TEST(Thread, LeavesRoomForOthersByItself) {
   EXPECT_EQ(niceness(), before);
 }
 
-uint64_t slice_ns() {
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-  } attr = {};
-  EXPECT_EQ(::syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0), 0);
-  return attr.runtime;
-}
-
-// An older kernel knows of no slices, and says 0.
 TEST(Thread, TakesShortTurnsByItself) {
-  const uint64_t before = slice_ns();
+  const uint64_t before = slice_ns(0);
   std::thread([before] {
-    take_short_turns();
-    EXPECT_EQ(slice_ns(), before > 0 ? 100'000u : 0u);
+    const bool granted = take_short_turns();
+    EXPECT_EQ(slice_ns(0), granted ? 100'000 : before);
     yield_turn();
   }).join();
-  EXPECT_EQ(slice_ns(), before);
+  EXPECT_EQ(slice_ns(0), before);
 }
 
 }  // namespace

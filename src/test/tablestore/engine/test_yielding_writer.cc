@@ -2,12 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
 
 #include "os/tablestore/engine/table/yielding_writer.h"
+#include "os/tablestore/engine/thread.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table_properties.h"
 #include "test/tablestore/engine/engine_fixture.h"
+#include "test/tablestore/engine/slices.h"
 #include "test/tablestore/engine/test_directory.h"
 
 namespace tablestore {
@@ -33,34 +39,73 @@ TEST(YieldingWriter, YieldsAfterEachBlock) {
 
   const auto properties = properties_of(path);
   EXPECT_GT(properties->num_data_blocks, 200u);
-  EXPECT_EQ(yields, properties->num_data_blocks + 1);  // and one of the index
+  EXPECT_EQ(yields, properties->num_data_blocks + 1);  // and that of the index
   EXPECT_EQ(properties->num_entries, 10'000u);
 }
 
-class YieldingEngineTest : public EngineFixture {};
-
-TEST_F(YieldingEngineTest, EachFileOfTheTableWasWrittenSo) {
-  ASSERT_NO_FATAL_FAILURE(format());
-  ASSERT_NO_FATAL_FAILURE(open());
-  const auto put_in_all_families = [&] {
+class YieldingEngineTest : public EngineFixture {
+ protected:
+  void put_and_flush() {
     auto txn = std::make_shared<Txn>();
-    for (const Family family : {Family::object, Family::omap}) txn->put(family, "k", "v");
+    for (const Family family : {Family::object, Family::omap, Family::data})
+      for (const char* key : {"a", "z"}) txn->put(family, key, "v");
+    const int64_t one = 1;
+    txn->add("Pcount", {&one, 1});
     commit(txn);
     ASSERT_TRUE(engine->checkpoint().ok());
-  };
-  ASSERT_NO_FATAL_FAILURE(put_in_all_families());  // flushed,
-  ASSERT_TRUE(engine->compact().ok());             // compacted,
-  ASSERT_NO_FATAL_FAILURE(put_in_all_families());  // and flushed
-  engine.reset();
-  unsigned files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(directory + "/table")) {
-    if (entry.path().extension() != ".sst") continue;
-    ++files;
-    EXPECT_NE(properties_of(entry.path())->property_collectors_names.find("YieldingWriter"),
-              std::string::npos)
-        << entry.path();
   }
-  EXPECT_GE(files, 4u);
+  std::set<std::string> files() const {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/table"))
+      if (entry.path().extension() == ".sst") found.insert(entry.path());
+    return found;
+  }
+  static std::set<std::string> families_of(const std::set<std::string>& files) {
+    std::set<std::string> found;
+    for (const auto& file : files) {
+      const auto properties = properties_of(file);
+      EXPECT_NE(properties->property_collectors_names.find("YieldingWriter"), std::string::npos);
+      found.insert(properties->column_family_name);
+    }
+    return found;
+  }
+};
+
+TEST_F(YieldingEngineTest, EachFileOfTheTableIsWrittenSo) {
+  ASSERT_NO_FATAL_FAILURE(format());
+  ASSERT_NO_FATAL_FAILURE(open());
+  // Two of each family, of the same range: a compaction cannot just move them.
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  const auto flushed = files();
+  EXPECT_EQ(families_of(flushed).size(), families);
+  ASSERT_TRUE(engine->compact().ok());
+  auto compacted = files();
+  for (const auto& file : flushed) compacted.erase(file);
+  EXPECT_EQ(families_of(compacted).size(), families);
+}
+
+// As far as the kernel grants it.
+TEST_F(YieldingEngineTest, ItsWritersTakeShortTurns) {
+  ASSERT_NO_FATAL_FAILURE(format());
+  ASSERT_NO_FATAL_FAILURE(open());
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  ASSERT_TRUE(engine->compact().ok());
+  uint64_t granted = 0;
+  std::thread([&granted] {
+    take_short_turns();
+    granted = slice_ns(0);
+  }).join();
+  std::set<std::string> found;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream comm(task.path() / "comm");
+    std::getline(comm, name);
+    if (name != "rocksdb:high" && name != "rocksdb:low") continue;
+    if (slice_ns(pid_t(std::stoi(task.path().filename()))) == granted) found.insert(name);
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"rocksdb:high", "rocksdb:low"}));
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ class PoliteWriters : public rocksdb::EventListener {
   void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
     thread_local bool done = false;
     if (std::exchange(done, true)) return;
-    take_short_turns();
     leave_room_for_others();
+    take_short_turns();
   }
 };
 

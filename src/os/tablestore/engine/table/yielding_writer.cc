@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* collector_name = "TableStoreYieldingWriter";
 
-// RocksDB tells a collector of each block that it has written; nothing else of it is used.
+// RocksDB tells a collector of each block that it has made; nothing else of it is used.
 class YieldingWriter : public rocksdb::TablePropertiesCollector {
  public:
   explicit YieldingWriter(const std::function<void()>& yield) : yield_(yield) {}

@@ -10,9 +10,9 @@ class TablePropertiesCollectorFactory;
 
 namespace tablestore {
 
-// One for a family's options: `yield` is called by the thread that writes a file, flush and
-// compaction alike, after each block of rows; by several threads at once where several files are
-// written. It collects nothing.
+// One for a family's options: `yield` is called for each block of rows or of the index, by the
+// thread that makes it, in flushes and compactions alike, and by several at once. What a flush or a
+// compaction drops makes no block. It collects nothing.
 std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> make_yielding_writer(
     std::function<void()> yield);
 
