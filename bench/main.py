@@ -5,6 +5,7 @@ rounds interleaved. Writes all figures to a JSON file and prints what they say."
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import fcntl
 import json
@@ -18,14 +19,16 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "qa/cluster")]
 
 from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
+from cephcluster.file_system import KINDS  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from storebench import table as tables  # noqa: E402
 from storebench.calm import MOST_STOLEN, calmest, never_calm  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.failures import failures_of  # noqa: E402
 from storebench.figures import summaries  # noqa: E402
-from storebench.machine import describe  # noqa: E402
+from storebench.machine import describe, place, place_text  # noqa: E402
 from storebench.numbers import number  # noqa: E402
+from storebench.own_fs import OwnFileSystem  # noqa: E402
 from storebench.runner import Runner, RunError  # noqa: E402
 from storebench.sustained import is_sustained, quarters_table, work_done  # noqa: E402
 from storebench.variants import VARIANTS  # noqa: E402
@@ -182,14 +185,27 @@ def run(options: argparse.Namespace) -> None:
         for cell in cells:
             print(f"{cell.name:24} {' '.join(cell.stores)}")
         return
-    lock = only_one()
     options.out.mkdir(parents=True, exist_ok=True)
+    with only_one(), contextlib.ExitStack() as stack:
+        below = {}
+        if options.fs:
+            below = {"below": place(STATE)}
+            print(f"making {options.fs} on a disk of {options.fs_size} GiB", flush=True)
+            stack.enter_context(OwnFileSystem(options.fs, options.fs_size << 30, STATE))
+        options.machine = describe(STATE, options.commit) | below
+        measure_all(options, cells)
+
+
+def measure_all(options: argparse.Namespace, cells: list[Cell]) -> None:
     options.started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     options.json = options.out / f"{options.started[:16].replace(':', '')}-{options.level}.json"
     folder = STATE / "bench"
     line = Line()
     runner = Runner(folder, line.now)
-    options.machine = describe(folder, options.commit)
+    line.say(f"on {place_text(options.machine)}")
+    if options.machine["file_system"].get("journal") == "none":
+        line.say("No store should be on such a file system, and a first touch of space costs less"
+                 " there than on others: --fs ext4 or --fs xfs measures on one of its own.")
     minutes = estimated_seconds(cells, options.seconds, options.rounds) / 60
     line.say(f"{len(cells)} workloads, {options.rounds} rounds, {options.seconds:g} s each:"
              f" about {minutes:.0f} minutes on a calm machine")
@@ -200,7 +216,6 @@ def run(options: argparse.Namespace) -> None:
         line.now("removing the stores")
         runner.close()
         line.now("")
-        lock.close()
     show(runs)
     print(f"\n{options.json} has all of it; it took {(time.monotonic() - began) / 60:.0f} minutes")
 
@@ -246,6 +261,12 @@ def parse() -> argparse.Namespace:
                         " the calmest counts (default: 3, with --sustained 1)")
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench/results", metavar="DIR",
                         help="where the JSON goes (default: bench/results)")
+    parser.add_argument("--fs", choices=KINDS, default="",
+                        help="measure on a new file system of this kind, on a loop device with"
+                        " direct I/O on a file that is written first; for a machine whose disk has"
+                        " another one (default: where TABLESTORE_CACHE is)")
+    parser.add_argument("--fs-size", type=int, default=40, metavar="GIB",
+                        help="of that file (default: 40)")
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
     parser.add_argument("--keep-going", action="store_true",
                         help="a run that fails does not end the whole")

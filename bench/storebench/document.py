@@ -16,6 +16,7 @@ from . import calm, draw, sustained
 from .cells import LEVELS
 from .failures import Failures, failures_of
 from .figures import SUSTAINED, WHOLE, Summary, interval_note, ratio_by_run, summaries
+from .machine import place_text
 from .numbers import interval_of_ratio, number, ratio_of
 from .panels import figure_of, floor_of, in_order
 from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
@@ -359,11 +360,9 @@ def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def machine_text(m: dict[str, Any]) -> str:
-    disk, ceph = m.get("disk", {}), re.search(r"version (\S+)", m.get("ceph", ""))
+    ceph = re.search(r"version (\S+)", m.get("ceph", ""))
     return (f"{m['cores']} processors ({m['processor']}), {m['memory_bytes'] / 2**30:.0f} GiB,"
-            f" {m['file_system'].get('type', '?')} on {disk.get('name', '?')}"
-            f" ({disk.get('queue/write_cache', '?')} cache,"
-            f" {'' if disk.get('queue/fua') == '1' else 'no '}FUA), Linux {m['kernel']},"
+            f" {place_text(m)}, Linux {m['kernel']},"
             f" Ceph {ceph.group(1) if ceph else '?'}.")
 
 

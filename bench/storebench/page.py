@@ -10,6 +10,7 @@ from . import draw, panels, sustained, table as tables
 from .document import value_text
 from .failures import failures_of
 from .figures import SUSTAINED
+from .machine import place_text
 from .numbers import number
 from .panels import Panel
 from .pictures import pictures
@@ -56,12 +57,10 @@ def preformatted(lines: list[str]) -> str:
 def machine_lines(sessions: list[dict[str, Any]]) -> Iterator[str]:
     for each in sessions:
         m = each["machine"]
-        disk = m.get("disk", {})
         yield (f"{each['started']}, level {each['level']}, {each['rounds']} rounds of"
                f" {each['seconds']:g} s: {m['cores']} x {m['processor']},"
                f" {m['memory_bytes'] / 2**30:.0f} GiB, kernel {m['kernel']},"
-               f" {m['file_system'].get('type', '?')} on {disk.get('name', '?')}"
-               f" (cache {disk.get('queue/write_cache', '?')}, FUA {disk.get('queue/fua', '?')}),"
+               f" {place_text(m)},"
                f" TableStore {m.get('tablestore_commit', '?')}, {m.get('ceph', '')}")
 
 

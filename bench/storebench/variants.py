@@ -1,6 +1,7 @@
 """What is compared: stores with their settings, and what lies below them."""
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ MEMORY_TARGET = 2 * GIB
 CACHE_BYTES = GIB
 STORE_BYTES = 12 * GIB
 MEMSTORE_BYTES = 6 * GIB
-ZEROS = bytes(4 * MIB)
+WRITE_BYTES = 4 * MIB
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,16 @@ def settings_of(variant: Variant, store_bytes: int, block: str, provision_bytes:
 
 
 def write_zeros(path: Path, size: int) -> None:
-    with open(path, "wb") as file:
-        for _ in range(size // len(ZEROS)):
-            file.write(ZEROS)
-        file.flush()
-        os.fsync(file.fileno())
+    """All of it reaches the disk, and as little as may be stays in the kernel's memory."""
+    zeros = memoryview(mmap.mmap(-1, WRITE_BYTES))  # aligned, as direct writes have to be
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_DIRECT, 0o644)
+    try:
+        left = size
+        while left > 0:
+            left -= os.write(file, zeros[:left])
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 class BlockFiles:

@@ -1,0 +1,37 @@
+"""A file system that is made for a benchmark."""
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from cephcluster.errors import ClusterError
+from cephcluster.file_system import MKFS, run
+
+from .variants import LoopDevice, write_zeros
+
+
+class OwnFileSystem(AbstractContextManager):
+    """New, and mounted over a directory: in this program's mount namespace, so that it and its
+    file are gone with the program at the latest. On a loop device with direct I/O, whose file is
+    written: what a first touch costs is what the new file system makes of it. Mounted as an
+    operator does it, without discards: the file below keeps its space."""
+
+    def __init__(self, kind: str, size: int, directory: Path):
+        self._kind, self._size, self._directory = kind, size, directory
+
+    def __enter__(self) -> None:
+        file = self._directory / "bench.disk"
+        try:
+            write_zeros(file, self._size)
+            with LoopDevice(file) as device:
+                file.unlink()   # of which the device has what it needs
+                run(*MKFS[self._kind], device)
+                run("mount", device, str(self._directory))
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise ClusterError(f"cannot make a disk of {self._size >> 30} GiB in {file.parent}:"
+                               f" {error.strerror or error}; --fs-size chooses another size"
+                               ) from None
+
+    def __exit__(self, *_: object) -> None:
+        run("umount", "--lazy", str(self._directory))

@@ -1,0 +1,81 @@
+"""Where a benchmark measures: what is said of it, and a file system of its own."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from cephcluster.errors import ClusterError
+from storebench.machine import journal_of, place, place_text
+from storebench.own_fs import OwnFileSystem
+from storebench.variants import MIB, run_checked
+from with_runner import WithRunner
+
+DISK = {"name": "vda", "queue/write_cache": "write back", "queue/fua": "0"}
+
+
+def on(**file_system: str) -> dict[str, Any]:
+    return {"file_system": file_system, "disk": DISK}
+
+
+class Place(unittest.TestCase):
+    def test_it_says_whether_an_ext4_has_a_journal(self) -> None:
+        for said, text in (
+                (on(type="ext4", journal="none"), "ext4 without a journal on vda (write back cache,"
+                                                  " no FUA)"),
+                (on(type="ext4", journal="ordered"), "ext4 with its journal on vda (write back"
+                                                     " cache, no FUA)"),
+                (on(type="ext4"), "ext4 (whether with a journal, was not noted) on vda (write back"
+                                  " cache, no FUA)"),
+                (on(type="xfs"), "xfs on vda (write back cache, no FUA)")):
+            with self.subTest(text):
+                self.assertEqual(place_text(said), text)
+
+    def test_it_says_what_a_disk_of_its_own_is_on(self) -> None:
+        self.assertEqual(place_text(on(type="xfs") | {"below": on(type="ext4", journal="none")}),
+                         "xfs on a loop device with direct I/O, on a written file of ext4 without"
+                         " a journal on vda (write back cache, no FUA)")
+
+    def test_the_journal_is_read_from_the_kernels_options(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            options = Path(folder) / "options"
+            self.assertEqual(journal_of(options), "unknown")
+            for text, journal in (("rw\nbarrier\n", "none"), ("rw\ndata=ordered\n", "ordered")):
+                options.write_text(text)
+                self.assertEqual(journal_of(options), journal)
+
+
+class OwnFileSystems(WithRunner):
+    def test_they_are_what_they_are_called_and_leave_nothing(self) -> None:
+        directory = self.folder / "own"
+        directory.mkdir(exist_ok=True)
+        (directory / "there").touch()
+        for kind, size in (("ext4", 64 * MIB), ("xfs", 512 * MIB)):
+            with self.subTest(kind):
+                with OwnFileSystem(kind, size, directory):
+                    facts = place(directory)
+                    self.assertEqual(facts["file_system"]["type"], kind)
+                    self.assertEqual(facts["file_system"].get("journal"),
+                                     "ordered" if kind == "ext4" else None)
+                    device = facts["disk"]["name"]
+                    self.assertEqual(Path(f"/sys/block/{device}/loop/dio").read_text(), "1\n")
+                    self.assertNotIn("discard", facts["file_system"]["options"])
+                    self.assertFalse((directory / "there").exists())
+                self.assertFalse(os.path.ismount(directory))
+                self.assertEqual(os.listdir(directory), ["there"])
+                self.assertFalse(Path(f"/sys/block/{device}/loop").exists())
+
+    def test_a_disk_that_does_not_fit_is_named_and_its_space_given_back(self) -> None:
+        with tempfile.TemporaryDirectory() as small:
+            run_checked("mount", "-t", "tmpfs", "-o", "size=32m", "none", small)
+            try:
+                with self.assertRaisesRegex(ClusterError, f"a disk of 1 GiB in {small}: No space"
+                                                          " left on device; --fs-size"):
+                    with OwnFileSystem("ext4", 1024 * MIB, Path(small)):
+                        pass
+                self.assertEqual(shutil.disk_usage(small).used, 0)
+            finally:
+                run_checked("umount", small)
