@@ -88,7 +88,7 @@ MUTANTS = (
     mutant("name_handed_over", "a block that names a shared extent becomes one object's own",
            ("object/reference_maps.cc", "  return block > first_block || nothing_behind;\n",
             "  return block > first_block || nothing_behind || p != runs.end();\n"),
-           tests="UnsharingTest.AfterARollbackObjectIsGoneNothingIsShared"),
+           tests="UnsharingTest.WhatLiesBetweenBlocksOfOthersIsHandedOver"),
     mutant("departure_unseen", "who shares with nobody any more does not look again",
            ("object/reference_maps.cc",
             "  ++departures_of(e);\n  for (const Extent& extent : lost) {\n",
