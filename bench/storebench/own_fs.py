@@ -1,7 +1,7 @@
 """A file system that is made for a benchmark."""
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from cephcluster.errors import ClusterError
@@ -21,17 +21,18 @@ class OwnFileSystem(AbstractContextManager):
 
     def __enter__(self) -> None:
         file = self._directory / "bench.disk"
-        try:
-            write_zeros(file, self._size)
-            with LoopDevice(file) as device:
-                file.unlink()   # of which the device has what it needs
-                run(*MKFS[self._kind], device)
-                run("mount", device, str(self._directory))
-        except OSError as error:
-            file.unlink(missing_ok=True)
-            raise ClusterError(f"cannot make a disk of {self._size >> 30} GiB in {file.parent}:"
-                               f" {error.strerror or error}; --fs-size chooses another size"
-                               ) from None
+        with ExitStack() as stack:
+            try:
+                write_zeros(file, self._size)
+                device = stack.enter_context(LoopDevice(file))
+            except OSError as error:
+                raise ClusterError(f"cannot make a disk of {self._size >> 30} GiB in {file.parent}:"
+                                   f" {error.strerror or error}; --fs-size chooses another size"
+                                   ) from None
+            finally:
+                file.unlink(missing_ok=True)    # the device has what it needs of it
+            run(*MKFS[self._kind], device)
+            run("mount", device, str(self._directory))
 
     def __exit__(self, *_: object) -> None:
         run("umount", "--lazy", str(self._directory))

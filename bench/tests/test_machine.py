@@ -7,8 +7,9 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from cephcluster.errors import ClusterError
+from cephcluster.errors import ClusterError, Interrupted
 from storebench.machine import journal_of, place, place_text
 from storebench.own_fs import OwnFileSystem
 from storebench.variants import MIB, run_checked
@@ -67,6 +68,17 @@ class OwnFileSystems(WithRunner):
                 self.assertFalse(os.path.ismount(directory))
                 self.assertEqual(os.listdir(directory), ["there"])
                 self.assertFalse(Path(f"/sys/block/{device}/loop").exists())
+
+    def test_one_that_is_interrupted_while_it_is_written_leaves_nothing(self) -> None:
+        def interrupted(file: Path, _size: int) -> None:
+            file.write_bytes(b"some of it")
+            raise Interrupted(2)
+
+        directory = Path(tempfile.mkdtemp(dir=self.folder))
+        with mock.patch("storebench.own_fs.write_zeros", interrupted):
+            with self.assertRaises(Interrupted):
+                OwnFileSystem("ext4", 64 * MIB, directory).__enter__()
+        self.assertEqual(os.listdir(directory), [])
 
     def test_a_disk_that_does_not_fit_is_named_and_its_space_given_back(self) -> None:
         with tempfile.TemporaryDirectory() as small:
