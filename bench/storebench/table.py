@@ -123,10 +123,10 @@ def contention(table: Table) -> Iterator[str]:
     if foreign:
         share = sorted(foreign)[len(foreign) // 2]
         yield (f"Of the work that the processors did while a run was measured, others did"
-               f" {share:.0%} (the median).")
+               f" {share:.0%} (the median). The work of a loop device (--fs) is among that.")
         if share > 0.2:
-            yield ("The machine was not idle: compare stores with each other only, and not these"
-                   " figures with others'.")
+            yield ("Compare stores with each other only, and not these figures with those of an"
+                   " idle machine's disk.")
     stolen = sorted(figures["stolen_cpu"].median for figures in table.values()
                     if "stolen_cpu" in figures)
     if stolen:
