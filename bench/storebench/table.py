@@ -125,8 +125,8 @@ def contention(table: Table) -> Iterator[str]:
         yield (f"Of the work that the processors did while a run was measured, others did"
                f" {share:.0%} (the median). The work of a loop device (--fs) is among that.")
         if share > 0.2:
-            yield ("Compare stores with each other only, and not these figures with those of an"
-                   " idle machine's disk.")
+            yield ("The machine was not idle, or its disk was a loop device: compare stores with"
+                   " each other only, and not these figures with others'.")
     stolen = sorted(figures["stolen_cpu"].median for figures in table.values()
                     if "stolen_cpu" in figures)
     if stolen:
