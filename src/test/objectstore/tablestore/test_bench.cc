@@ -1,11 +1,21 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // The arithmetic of ceph_tablestore_bench.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "osd/osd_types.h"
 #include "test/objectstore/tablestore/bench/object_names.h"
+#include "test/objectstore/tablestore/bench/program_text.h"
 #include "test/objectstore/tablestore/bench/recorder.h"
+#include "test/objectstore/tablestore/store_fixture.h"
 
 using namespace store_bench;
 using namespace std::chrono_literals;
@@ -73,6 +83,49 @@ TEST(BenchRecorder, MergesRecordersOfDifferentLength)
   EXPECT_EQ((std::vector<uint64_t>{1, 0, 0, 1}), early.ops);
   EXPECT_EQ((std::vector<uint64_t>{1, 0, 0, 2}), early.bytes);
   EXPECT_EQ(from + 301ms, early.last);
+}
+
+/// A file like a library: mapped, and its pages thrown out of memory.
+class BenchMappedFile : public ::testing::Test {
+ protected:
+  static constexpr size_t bytes = 1 << 20;
+  static constexpr size_t page_bytes = 4096;
+
+  void SetUp() override
+  {
+    const std::string path = dir + "/library";
+    std::ofstream(path) << std::string(bytes, 'x');
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(0, ::fsync(fd));
+    ASSERT_EQ(0, ::posix_fadvise(fd, 0, bytes, POSIX_FADV_DONTNEED));
+    mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    ::close(fd);
+    ASSERT_NE(MAP_FAILED, mapping);
+  }
+
+  void TearDown() override
+  {
+    ::munmap(mapping, bytes);
+    std::filesystem::remove_all(dir);
+  }
+
+  long pages_in_memory() const
+  {
+    std::vector<unsigned char> in_memory(bytes / page_bytes);
+    EXPECT_EQ(0, ::mincore(mapping, bytes, in_memory.data()));
+    return std::ranges::count_if(in_memory, [](unsigned char c) { return c & 1; });
+  }
+
+  const std::string dir = tablestore_test::make_test_dir();
+  void* mapping = MAP_FAILED;
+};
+
+TEST_F(BenchMappedFile, ComesBackIntoMemory)
+{
+  ASSERT_EQ(0, pages_in_memory()) << "a file system that has no disk?";
+  load_mapped_files();
+  EXPECT_EQ(long(bytes / page_bytes), pages_in_memory());
 }
 
 TEST(BenchNames, AnObjectIsInItsGroup)
