@@ -3,6 +3,7 @@
 # $1. $1 is the variant: plain, address or thread; each has a build tree of its
 # own under /unit.
 set -euo pipefail
+. "${BASH_SOURCE[0]%/*}/ninja_by_content.sh"
 variant=$1
 shift
 exec 8>"/unit/$variant.lock"   # one build at a time in a build tree
@@ -12,4 +13,4 @@ sanitize=$variant
 [ -e "/unit/$variant/build.ninja" ] || cmake -G Ninja -S /tablestore -B "/unit/$variant" \
   -DCEPH_SOURCE=/ceph -DCEPH_BUILD=/ceph/build -DSANITIZE="$sanitize" \
   -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-ninja -C "/unit/$variant" "${@:-tablestore_engine_test}"
+ninja_by_content "/unit/$variant" "${@:-tablestore_engine_test}"

@@ -89,7 +89,6 @@ TEST(BenchRecorder, MergesRecordersOfDifferentLength)
 class BenchMappedFile : public ::testing::Test {
  protected:
   static constexpr size_t bytes = 1 << 20;
-  static constexpr size_t page_bytes = 4096;
 
   void SetUp() override
   {
@@ -118,6 +117,7 @@ class BenchMappedFile : public ::testing::Test {
   }
 
   const std::string dir = tablestore_test::make_test_dir();
+  const size_t page_bytes = ::sysconf(_SC_PAGESIZE);
   void* mapping = MAP_FAILED;
 };
 

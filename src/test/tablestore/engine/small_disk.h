@@ -25,6 +25,16 @@ class SmallDisk : public DiskWrapper {
   void set_other_bytes(uint64_t bytes) { other_bytes_ = bytes; }
   // What a file system says that is full: ENOSPC, or EDQUOT, which space() then does not know of.
   void set_error(int error) { error_ = error; }
+  // None is made from now on.
+  void set_without_ballast() { without_ballast_ = true; }
+  // Compactions stand at the first byte that they would write, until there is no hold.
+  void hold_compactions(bool hold) {
+    hold_compactions_ = hold;
+    hold_compactions_.notify_all();
+  }
+  bool is_compaction_held() const { return is_compaction_held_; }
+  // How often a file of the table's rows was not made.
+  unsigned refused_files() const { return refused_files_; }
   uint64_t used_bytes() const {
     uint64_t used = 0;
     std::error_code ignored;
@@ -58,7 +68,9 @@ class SmallDisk : public DiskWrapper {
     SmallFile(SmallDisk& disk, std::unique_ptr<File> below)
         : FileWrapper(std::move(below)), disk_(disk) {}
     Status allocate(uint64_t offset, uint64_t length) override {
-      if (disk_.available_bytes() < length) return Status::from_errno(disk_.error_, path());
+      const bool is_refused = disk_.without_ballast_ && path().ends_with("ballast");
+      if (is_refused || disk_.available_bytes() < length)
+        return Status::from_errno(disk_.error_, path());
       return FileWrapper::allocate(offset, length);
     }
 
@@ -79,12 +91,14 @@ class SmallDisk : public DiskWrapper {
         : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk), path_(std::move(path)) {}
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& o,
                              rocksdb::IODebugContext* d) override {
+      wait_where_held(o);
       if (disk_.available_bytes() < data.size()) return disk_.no_space(path_);
       return FSWritableFileOwnerWrapper::Append(data, o, d);
     }
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& o,
                              const rocksdb::DataVerificationInfo& v,
                              rocksdb::IODebugContext* d) override {
+      wait_where_held(o);
       if (disk_.available_bytes() < data.size()) return disk_.no_space(path_);
       return FSWritableFileOwnerWrapper::Append(data, o, v, d);
     }
@@ -97,6 +111,13 @@ class SmallDisk : public DiskWrapper {
     }
 
    private:
+    void wait_where_held(const rocksdb::IOOptions& o) {
+      const bool is_of_compaction = o.rate_limiter_priority == rocksdb::Env::IO_LOW;
+      if (!is_of_compaction || !disk_.hold_compactions_) return;
+      disk_.is_compaction_held_ = true;
+      disk_.hold_compactions_.wait(true);
+    }
+
     SmallDisk& disk_;
     const std::string path_;
   };
@@ -108,7 +129,10 @@ class SmallDisk : public DiskWrapper {
     rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& o,
                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
                                       rocksdb::IODebugContext* d) override {
-      if (disk_.available_bytes() < block_bytes) return disk_.no_space(path);
+      if (disk_.available_bytes() < block_bytes) {
+        if (path.ends_with(".sst")) ++disk_.refused_files_;
+        return disk_.no_space(path);
+      }
       std::unique_ptr<rocksdb::FSWritableFile> file;
       auto s = FileSystemWrapper::NewWritableFile(path, o, &file, d);
       if (s.ok()) *result = std::make_unique<TableFile>(disk_, path, std::move(file));
@@ -123,6 +147,10 @@ class SmallDisk : public DiskWrapper {
   const uint64_t bytes_;
   std::atomic<uint64_t> other_bytes_{0};
   std::atomic<int> error_{ENOSPC};
+  std::atomic<bool> without_ballast_{false};
+  std::atomic<bool> hold_compactions_{false};
+  std::atomic<bool> is_compaction_held_{false};
+  std::atomic<unsigned> refused_files_{0};
 };
 
 }  // namespace tablestore

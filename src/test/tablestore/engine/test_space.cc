@@ -2,6 +2,7 @@
 // gets out of that again.
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -176,6 +177,34 @@ TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   EXPECT_TRUE(get(Family::omap, "o101"));
 }
 
+// A compaction has the last space, and gives it back when it ends: the checkpoint is made then.
+TEST_F(SpaceTest, AStoreClosesWithACheckpointWhereACompactionHasTheLastSpace) {
+  small.emplace(*disk, directory, disk_bytes);
+  small->set_without_ballast();  // it would do
+  small->hold_compactions(true);
+  ASSERT_TRUE(Engine::format(*small, options).ok());
+  ASSERT_NO_FATAL_FAILURE(open_small());
+  const auto put = [this] {
+    auto txn = std::make_shared<AwaitedTxn>();
+    txn->put(Family::omap, "o", bytes_of(mib));
+    return committed(txn);
+  };
+  for (int files = 0; !small->is_compaction_held(); ++files) {
+    ASSERT_LT(files, 50) << "nothing is compacted";
+    ASSERT_TRUE(put()) << last_error();
+    ASSERT_TRUE(engine->checkpoint().ok());
+  }
+  ASSERT_TRUE(put()) << last_error();
+  small->set_other_bytes(uint64_t(1) << 60);
+  const unsigned refused = small->refused_files();
+  auto closed = std::async(std::launch::async, [this] { return engine->close(); });
+  EXPECT_TRUE(eventually([&] { return small->refused_files() > refused; }));
+  small->set_other_bytes(0);
+  small->hold_compactions(false);
+  const Status s = closed.get();
+  EXPECT_TRUE(s.ok()) << s.what();
+}
+
 TEST_F(SpaceTest, WhatIsAvailableIsThereForObjectsToo) {
   format_small();
   fill_with_objects();
@@ -201,9 +230,8 @@ TEST_F(SpaceTest, RowsGetWhatIsFreeInSmallPieces) {
   uint64_t written = 0;
   ASSERT_TRUE(fill_with_omap(&written)) << "after " << written / mib << " MiB: " << last_error();
   EXPECT_GE(written, available / 3);
-  // A compaction may have what is there for a moment.
-  Status s;
-  EXPECT_TRUE(eventually([&] { return (s = engine->checkpoint()).ok(); })) << s.what();
+  const Status s = engine->checkpoint();
+  EXPECT_TRUE(s.ok()) << s.what();
 }
 
 // --- something else fills the file system
@@ -326,9 +354,8 @@ TEST_F(SpaceTest, WhatOthersTakeIsGivenByTheBallastAndMadeAgainLater) {
   auto txn = std::make_shared<AwaitedTxn>();
   txn->put(Family::omap, "k", bytes_of(mib));
   ASSERT_TRUE(committed(txn));
-  // A compaction may have what is there for a moment.
-  Status s;
-  EXPECT_TRUE(eventually([&] { return (s = engine->checkpoint()).ok(); })) << s.what();
+  const Status s = engine->checkpoint();
+  EXPECT_TRUE(s.ok()) << s.what();
   EXPECT_EQ(engine->space().ballast_bytes, 0u);
   EXPECT_TRUE(eventually([&] { return has_trouble("TABLE_SHORT_OF_SPACE"); }));
   small->set_other_bytes(0);

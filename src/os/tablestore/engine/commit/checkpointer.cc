@@ -48,11 +48,13 @@ Status Checkpointer::run_now(Patience patience) {
   table_.resume();  // what has failed meanwhile, for what was lacking, begins anew
   const auto position = lane_.capture(patience);
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
-  for (;;) {
+  // A compaction under way may have the last space, and ends without it: resume() waits for it, and
+  // flushes before others begin.
+  for (bool waited = false;; table_.resume()) {
     const Status flushed = table_.flush();
     if (flushed.ok()) break;
-    if (!is_lack_of_space(flushed.code()) || !make_room_()) return flushed;
-    table_.resume();
+    if (!is_lack_of_space(flushed.code())) return flushed;
+    if (!make_room_() && std::exchange(waited, true)) return flushed;
   }
   lane_.recycle(position->position);
   ++counters_.checkpoints;
