@@ -27,7 +27,7 @@ class SmallDisk : public DiskWrapper {
   void set_error(int error) { error_ = error; }
   // None is made from now on.
   void set_without_ballast() { without_ballast_ = true; }
-  // Compactions stand at the first byte that they would write, until there is no hold.
+  // Compactions stand after the first large write, until there is no hold.
   void hold_compactions(bool hold) {
     hold_compactions_ = hold;
     hold_compactions_.notify_all();
@@ -85,22 +85,25 @@ class SmallDisk : public DiskWrapper {
     }
     return rocksdb::IOStatus::IOError(path, std::strerror(error_));
   }
+  static constexpr size_t held_write_bytes = 256 << 10;
   class TableFile : public rocksdb::FSWritableFileOwnerWrapper {
    public:
     TableFile(SmallDisk& disk, std::string path, std::unique_ptr<FSWritableFile> file)
         : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk), path_(std::move(path)) {}
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& o,
                              rocksdb::IODebugContext* d) override {
-      wait_where_held(o);
       if (disk_.available_bytes() < data.size()) return disk_.no_space(path_);
-      return FSWritableFileOwnerWrapper::Append(data, o, d);
+      const auto s = FSWritableFileOwnerWrapper::Append(data, o, d);
+      wait_where_held(data, o);
+      return s;
     }
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& o,
                              const rocksdb::DataVerificationInfo& v,
                              rocksdb::IODebugContext* d) override {
-      wait_where_held(o);
       if (disk_.available_bytes() < data.size()) return disk_.no_space(path_);
-      return FSWritableFileOwnerWrapper::Append(data, o, v, d);
+      const auto s = FSWritableFileOwnerWrapper::Append(data, o, v, d);
+      wait_where_held(data, o);
+      return s;
     }
     // No more than is written.
     void PrepareWrite(size_t, size_t, const rocksdb::IOOptions&,
@@ -111,9 +114,9 @@ class SmallDisk : public DiskWrapper {
     }
 
    private:
-    void wait_where_held(const rocksdb::IOOptions& o) {
+    void wait_where_held(const rocksdb::Slice& data, const rocksdb::IOOptions& o) {
       const bool is_of_compaction = o.rate_limiter_priority == rocksdb::Env::IO_LOW;
-      if (!is_of_compaction || !disk_.hold_compactions_) return;
+      if (!is_of_compaction || !disk_.hold_compactions_ || data.size() < held_write_bytes) return;
       disk_.is_compaction_held_ = true;
       disk_.hold_compactions_.wait(true);
     }

@@ -177,29 +177,54 @@ TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   EXPECT_TRUE(get(Family::omap, "o101"));
 }
 
-// A compaction has the last space, and gives it back when it ends: the checkpoint is made then.
-TEST_F(SpaceTest, AStoreClosesWithACheckpointWhereACompactionHasTheLastSpace) {
-  small.emplace(*disk, directory, disk_bytes);
-  small->set_without_ballast();  // it would do
-  small->hold_compactions(true);
-  ASSERT_TRUE(Engine::format(*small, options).ok());
-  ASSERT_NO_FATAL_FAILURE(open_small());
-  const auto put = [this] {
-    auto txn = std::make_shared<AwaitedTxn>();
-    txn->put(Family::omap, "o", bytes_of(mib));
-    return committed(txn);
-  };
-  for (int files = 0; !small->is_compaction_held(); ++files) {
-    ASSERT_LT(files, 50) << "nothing is compacted";
-    ASSERT_TRUE(put()) << last_error();
-    ASSERT_TRUE(engine->checkpoint().ok());
+// A compaction has the last space while the store is closed.
+class SpaceThatACompactionHas : public SpaceTest {
+ protected:
+  void SetUp() override {
+    SpaceTest::SetUp();
+    small.emplace(*disk, directory, disk_bytes);
+    small->set_without_ballast();  // it would do
+    small->hold_compactions(true);
+    ASSERT_TRUE(Engine::format(*small, options).ok());
+    ASSERT_NO_FATAL_FAILURE(open_small());
+    for (int files = 0; !small->is_compaction_held(); ++files) {
+      ASSERT_LT(files, 50) << "nothing is compacted";
+      ASSERT_NO_FATAL_FAILURE(put(mib));
+      ASSERT_TRUE(engine->checkpoint().ok());
+    }
+    ASSERT_NO_FATAL_FAILURE(put(64 << 10));
   }
-  ASSERT_TRUE(put()) << last_error();
+  void TearDown() override {
+    small->hold_compactions(false);
+    SpaceTest::TearDown();
+  }
+  void put(uint64_t bytes) {
+    auto txn = std::make_shared<AwaitedTxn>();
+    txn->put(Family::omap, "o", bytes_of(bytes));
+    ASSERT_TRUE(committed(txn)) << last_error();
+  }
+  std::future<Status> close_until_a_flush_is_refused() {
+    const unsigned refused = small->refused_files();
+    auto closed = std::async(std::launch::async, [this] { return engine->close(); });
+    EXPECT_TRUE(eventually([&] { return small->refused_files() > refused; }));
+    std::this_thread::sleep_for(300ms);  // it begins to wait
+    return closed;
+  }
+};
+
+TEST_F(SpaceThatACompactionHas, IsThereForTheCheckpointWhenTheCompactionHasEnded) {
   small->set_other_bytes(uint64_t(1) << 60);
-  const unsigned refused = small->refused_files();
-  auto closed = std::async(std::launch::async, [this] { return engine->close(); });
-  EXPECT_TRUE(eventually([&] { return small->refused_files() > refused; }));
+  auto closed = close_until_a_flush_is_refused();
   small->set_other_bytes(0);
+  small->hold_compactions(false);
+  const Status s = closed.get();
+  EXPECT_TRUE(s.ok()) << s.what();
+}
+
+TEST_F(SpaceThatACompactionHas, IsThereForTheCheckpointWhenTheCompactionHasFailed) {
+  small->set_other_bytes(small->available_bytes());
+  auto closed = close_until_a_flush_is_refused();
+  EXPECT_EQ(small->available_bytes(), 0u);
   small->hold_compactions(false);
   const Status s = closed.get();
   EXPECT_TRUE(s.ok()) << s.what();

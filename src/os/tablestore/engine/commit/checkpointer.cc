@@ -5,6 +5,14 @@
 
 namespace tablestore {
 
+namespace {
+
+// A compaction under way may have the last space, and gives it back when it ends. The first
+// resumption waits for that, and fails where the compaction does; the next one has the space.
+constexpr unsigned resumptions_without_room = 2;
+
+}  // namespace
+
 Checkpointer::Checkpointer(Threads& threads, CommitLane& lane, Table& table, Counters& counters,
                            const Reporter& reporter, const std::function<bool()>& make_room)
     : threads_(threads),
@@ -48,13 +56,11 @@ Status Checkpointer::run_now(Patience patience) {
   table_.resume();  // what has failed meanwhile, for what was lacking, begins anew
   const auto position = lane_.capture(patience);
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
-  // A compaction under way may have the last space, and ends without it: resume() waits for it, and
-  // flushes before others begin.
-  for (bool waited = false;; table_.resume()) {
+  for (unsigned without_room = 0;; table_.resume()) {
     const Status flushed = table_.flush();
     if (flushed.ok()) break;
     if (!is_lack_of_space(flushed.code())) return flushed;
-    if (!make_room_() && std::exchange(waited, true)) return flushed;
+    if (!make_room_() && ++without_room > resumptions_without_room) return flushed;
   }
   lane_.recycle(position->position);
   ++counters_.checkpoints;

@@ -394,6 +394,7 @@ void Table::drop_caches() { cache_->EraseUnRefEntries(); }
 void Table::resize_cache(uint64_t bytes) { cache_->SetCapacity(bytes); }
 bool Table::compaction_lacked_space() { return space_lack_->take(); }
 void Table::resume() {
+  std::lock_guard lock(resuming_);
   threads_.table_waits(true);
   db_->Resume().PermitUncheckedError();
   threads_.table_waits(false);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,7 +114,8 @@ class Table {
   PassedErasures& passed() { return passed_; }
   // Since the last call. RocksDB begins it anew by itself, and fails, until there is space.
   bool compaction_lacked_space();
-  // Tries to leave the state that a lack put the database in.
+  // Tries to leave the state that a lack put the database in. Where a flush had failed, it waits
+  // for what runs in the background, and flushes before anything else is begun there.
   void resume();
 
   uint64_t file_bytes();       // live table files
@@ -154,6 +156,7 @@ class Table {
   const uint64_t memtable_bytes_;
   const std::shared_ptr<rocksdb::WriteBufferManager> memtables_;
   std::atomic<bool> bound_memtables_{false};
+  std::mutex resuming_;  // RocksDB sends away at once who comes second
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::unique_ptr<FileRows> file_rows_;
