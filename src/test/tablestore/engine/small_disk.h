@@ -33,8 +33,8 @@ class SmallDisk : public DiskWrapper {
     hold_compactions_.notify_all();
   }
   bool is_compaction_held() const { return is_compaction_held_; }
-  // How often a file of the table's rows was not made.
-  unsigned refused_files() const { return refused_files_; }
+  // How often a file of the table's rows got no space.
+  unsigned refusals() const { return refusals_; }
   uint64_t used_bytes() const {
     uint64_t used = 0;
     std::error_code ignored;
@@ -77,7 +77,8 @@ class SmallDisk : public DiskWrapper {
    private:
     SmallDisk& disk_;
   };
-  rocksdb::IOStatus no_space(const std::string& path) const {
+  rocksdb::IOStatus no_space(const std::string& path) {
+    if (path.ends_with(".sst")) ++refusals_;
     if (error_ == ENOSPC) {
       auto s = rocksdb::IOStatus::NoSpace(path, std::strerror(ENOSPC));
       s.SetRetryable(true);
@@ -132,10 +133,7 @@ class SmallDisk : public DiskWrapper {
     rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& o,
                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
                                       rocksdb::IODebugContext* d) override {
-      if (disk_.available_bytes() < block_bytes) {
-        if (path.ends_with(".sst")) ++disk_.refused_files_;
-        return disk_.no_space(path);
-      }
+      if (disk_.available_bytes() < block_bytes) return disk_.no_space(path);
       std::unique_ptr<rocksdb::FSWritableFile> file;
       auto s = FileSystemWrapper::NewWritableFile(path, o, &file, d);
       if (s.ok()) *result = std::make_unique<TableFile>(disk_, path, std::move(file));
@@ -153,7 +151,7 @@ class SmallDisk : public DiskWrapper {
   std::atomic<bool> without_ballast_{false};
   std::atomic<bool> hold_compactions_{false};
   std::atomic<bool> is_compaction_held_{false};
-  std::atomic<unsigned> refused_files_{0};
+  std::atomic<unsigned> refusals_{0};
 };
 
 }  // namespace tablestore

@@ -359,8 +359,8 @@ TEST_F(CompressedLogTest, APayloadThatLiesIsAnErrorNotACrash) {
   ASSERT_TRUE(unpack_payload(header, bytes_of(group), &unpacked).ok());
   uint32_t true_bytes;
   std::memcpy(&true_bytes, group.data() + sizeof(header), sizeof(true_bytes));
-  for (const uint32_t raw_bytes :
-       {0u, 1u, true_bytes - 1, true_bytes + 1, true_bytes + 4096, 1u << 20, UINT32_MAX}) {
+  for (const uint32_t raw_bytes : {0u, 1u, 5000u, true_bytes - 1, true_bytes + 1,
+                                   true_bytes + 4096, 1u << 20, UINT32_MAX}) {
     std::string lie = group;
     std::memcpy(lie.data() + sizeof(header), &raw_bytes, sizeof(raw_bytes));
     EXPECT_EQ(unpack_payload(header, bytes_of(lie), &unpacked).status().code(), EIO) << raw_bytes;

@@ -192,21 +192,22 @@ class SpaceThatACompactionHas : public SpaceTest {
       ASSERT_NO_FATAL_FAILURE(put(mib));
       ASSERT_TRUE(engine->checkpoint().ok());
     }
-    ASSERT_NO_FATAL_FAILURE(put(64 << 10));
+    ASSERT_NO_FATAL_FAILURE(put(row_bytes));
   }
   void TearDown() override {
     small->hold_compactions(false);
     SpaceTest::TearDown();
   }
+  static constexpr uint64_t row_bytes = 64 << 10;
   void put(uint64_t bytes) {
     auto txn = std::make_shared<AwaitedTxn>();
     txn->put(Family::omap, "o", bytes_of(bytes));
     ASSERT_TRUE(committed(txn)) << last_error();
   }
   std::future<Status> close_until_a_flush_is_refused() {
-    const unsigned refused = small->refused_files();
+    const unsigned before = small->refusals();
     auto closed = std::async(std::launch::async, [this] { return engine->close(); });
-    EXPECT_TRUE(eventually([&] { return small->refused_files() > refused; }));
+    EXPECT_TRUE(eventually([&] { return small->refusals() > before; }));
     std::this_thread::sleep_for(300ms);  // it begins to wait
     return closed;
   }
@@ -224,7 +225,7 @@ TEST_F(SpaceThatACompactionHas, IsThereForTheCheckpointWhenTheCompactionHasEnded
 TEST_F(SpaceThatACompactionHas, IsThereForTheCheckpointWhenTheCompactionHasFailed) {
   small->set_other_bytes(small->available_bytes());
   auto closed = close_until_a_flush_is_refused();
-  EXPECT_EQ(small->available_bytes(), 0u);
+  EXPECT_LT(small->available_bytes(), row_bytes);
   small->hold_compactions(false);
   const Status s = closed.get();
   EXPECT_TRUE(s.ok()) << s.what();
