@@ -4,6 +4,7 @@ the rules by a Prometheus that scrapes the manager of a real cluster under load.
 import argparse
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import yaml
@@ -42,6 +44,7 @@ SCRAPE_SECONDS = 2
 RATE_INTERVAL = "20s"
 DATA_SECONDS = 90
 PICTURE_SECONDS = 60
+READY_SECONDS = 60
 
 
 def rules_are_well_formed() -> str:
@@ -125,10 +128,62 @@ def prometheus(directory: Path, target: int) -> Iterator[int]:
              f"--storage.tsdb.path={directory / 'data'}",
              f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log) as server:
         try:
-            wait_until("Prometheus to answer", lambda: query(port, "vector(1)"), 30)
+            await_prometheus(port, lambda: server.poll() is None, directory / "log")
             yield port
         finally:
             server.terminate()
+
+
+def await_prometheus(port: int, lives: Callable[[], bool], log: Path) -> None:
+    """It listens before it is ready, and refuses queries until then."""
+    def last_lines() -> list[str]:
+        return log.read_text(errors="replace").splitlines()[-20:]
+
+    def is_ready() -> bool:
+        if not lives():
+            raise ClusterError("Prometheus has ended", details=last_lines())
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=10):
+                return True
+        except OSError:
+            return False
+
+    wait_until("Prometheus to be ready", is_ready, READY_SECONDS, explain=last_lines)
+
+
+class StartingServer(BaseHTTPRequestHandler):
+    """Listens, and is "Service Unavailable" to the first few requests, as Prometheus is while it
+    opens its database."""
+    refusals = 3
+
+    def do_GET(self) -> None:   # noqa: N802, pylint: disable=invalid-name
+        starting = type(self).refusals > 0
+        type(self).refusals -= 1
+        self.send_response(503 if starting else 200)
+        self.end_headers()
+        self.wfile.write(b"Service Unavailable" if starting else
+                         b'{"data": {"result": [{"value": [0, "1"]}]}}')
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def a_starting_prometheus_is_waited_for() -> None:
+    with HTTPServer(("127.0.0.1", 0), StartingServer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            await_prometheus(server.server_port, lambda: True, Path(os.devnull))
+        finally:
+            server.shutdown()
+    if StartingServer.refusals > 0:
+        raise ClusterError("taken for ready while it refused")
+    try:
+        await_prometheus(free_port(), lambda: False, Path(os.devnull))
+    except ClusterError as error:
+        if "ended" not in str(error):
+            raise
+    else:
+        raise ClusterError("a Prometheus that ended was taken for ready")
 
 
 @contextmanager
@@ -315,6 +370,8 @@ def main() -> None:
     one(count, options.only, "health_checks_are_known_everywhere",
         health_checks_are_known_everywhere)
     one(count, options.only, "upstream_patches_apply", upstream_patches_apply)
+    one(count, options.only, "a_starting_prometheus_is_waited_for",
+        a_starting_prometheus_is_waited_for)
     if not options.offline:
         with count.one("watched_cluster"):
             watched_cluster(count, options)
