@@ -155,10 +155,10 @@ void TableStore::prepare_for_fast_shutdown()
 int TableStore::umount()
 {
   dout(1) << __func__ << dendl;
-  parts().close();
+  const int r = parts().close();
   store.reset();
   home.dir.close();
-  return 0;
+  return r;
 }
 
 int TableStore::check(const CheckOptions& options, CheckResult* result)
@@ -169,9 +169,9 @@ int TableStore::check(const CheckOptions& options, CheckResult* result)
   }
   if (int r = open(options.repair ? OpenFor::repair : OpenFor::check); r < 0)
     return r;
-  const int r = store->check(options, result);
-  umount();
-  return r;
+  const int checked = store->check(options, result);
+  const int unmounted = umount();
+  return checked < 0 ? checked : unmounted < 0 ? unmounted : checked;
 }
 
 bool TableStore::test_mount_in_use() { return StoreDir::in_use(path); }

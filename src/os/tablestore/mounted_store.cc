@@ -57,7 +57,8 @@ unsigned rereads_before_loss(Threads& threads)
 MountedStore::Foundation::Foundation(StoreHome& home, std::shared_ptr<Disk> disk)
   : disk(std::move(disk)),
     troubles(std::make_shared<Troubles>()),
-    spurious_reads(home.cct, home.options, home.logger, *troubles),
+    spurious_reads(home.cct, home.options, home.logger, *troubles,
+                   home.surroundings->read_retry_time()),
     slow_ops(home.cct, home.options, home.logger),
     throttle(home.cct, home.options),
     callbacks(home.cct, home.surroundings->threads(), home.logger, throttle, slow_ops)
@@ -276,7 +277,9 @@ void MountedStore::write_mended()
     return;
   txn->barrier = true;
   engine.submit(txn);
-  engine.drain();
+  if (!engine.wait_applied())
+    derr << __func__ << " rows that were damaged are not written anew yet, because nothing gets "
+         << "on: is the file system full?" << dendl;
 }
 
 void MountedStore::start()
@@ -289,18 +292,22 @@ void MountedStore::start()
 
 // ---- umount
 
-void MountedStore::close()
+int MountedStore::close()
 {
+  int r = 0;
   admin.reset();   // nobody asks for a compaction any more
   compaction.stop();
-  if (!txns.drain())
+  if (!txns.drain()) {
     derr << __func__ << " transactions that nobody was told of are given up, because nothing gets "
          << "on: is the file system full?" << dendl;
+    r = -ETIMEDOUT;
+  }
   foundation->callbacks.stop();
   ticker.reset();
   txns.abandon_swallowed();
   if (Status s = engine.close(); !s.ok())
-    failed(cct, s);
+    failed(cct, s);   // nothing is lost by it
+  return r;
 }
 
 // ---- while it is mounted

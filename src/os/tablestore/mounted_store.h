@@ -67,7 +67,8 @@ class MountedStore {
   /// Without close() before it, as the end of the process: what is not durable is lost.
   ~MountedStore() = default;
   /// Umount. No call may follow.
-  void close();
+  /// -ETIMEDOUT: transactions that nobody was told of are given up.
+  int close();
 
   /// What is done once a second: caches get their sizes, counters are brought up to date.
   void tick();

@@ -181,14 +181,19 @@ void LostNames::submit(std::shared_ptr<Txn> txn)
   engine.drain();
 }
 
+/// Also rows that are not in memory, of ranges that were.
+void LostNames::forget_known(Txn& txn, const std::string& first, const std::string& end)
+{
+  known.erase(known.lower_bound(first), known.lower_bound(end));
+  txn.erase_range(Family::super, known_name_key(first), known_name_key(end));
+}
+
 void LostNames::lose(std::string first, std::string end)
 {
   auto txn = std::make_shared<Txn>();
   {
     std::unique_lock l{mutex};
-    const auto behind = known.lower_bound(end);
-    for (auto p = known.lower_bound(first); p != behind; p = known.erase(p))
-      txn->erase(Family::super, known_name_key(*p));
+    forget_known(*txn, first, end);
     // One with those that it overlaps or touches.
     auto p = ranges.upper_bound(first);
     if (p != ranges.begin() && std::prev(p)->second >= first)
@@ -235,25 +240,30 @@ void LostNames::know_all(Txn& txn, const std::string& first, const std::string& 
     if (end < range_end)
       put(txn, end, range_end);
   }
+  forget_known(txn, first, end);
   tell();
 }
 
-void LostNames::settle()
+bool LostNames::settle()
 {
   auto txn = std::make_shared<Txn>();
   {
     std::shared_lock l{mutex};
     for (const auto& [first, end] : ranges)
       CopiedRow::erase(*txn, lost_names_key(first));
-    for (const std::string& key : known)
-      txn->erase(Family::super, known_name_key(key));
+    const auto [first, end] = known_names_range();
+    txn->erase_range(Family::super, first, end);
   }
-  submit(std::move(txn));
+  txn->barrier = true;
+  engine.submit(std::move(txn));
+  if (!engine.wait_durable())
+    return false;
   std::unique_lock l{mutex};
   ranges.clear();
   known.clear();
   present = false;
   tell();
+  return true;
 }
 
 void LostNames::tell()

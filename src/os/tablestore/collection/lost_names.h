@@ -52,7 +52,8 @@ class LostNames {
   /// The same of all from `first` on and before `end`. `txn` is a barrier.
   void know_all(Txn& txn, const std::string& first, const std::string& end);
   /// All is known: what had a name that was lost, and has no row, is gone. Durable on return.
-  void settle();
+  /// False: nothing gets on, as on a full file system, so that it may be settled in the next life.
+  bool settle();
 
  private:
   static constexpr const char* trouble = "OBJECTS_LOST";
@@ -61,6 +62,7 @@ class LostNames {
   Status load_known();
   bool hides_locked(std::string_view key) const;
   void put(Txn& txn, const std::string& first, const std::string& end);
+  void forget_known(Txn& txn, const std::string& first, const std::string& end);
   void submit(std::shared_ptr<Txn> txn);
   void tell();
 

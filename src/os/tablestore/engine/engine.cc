@@ -39,8 +39,6 @@ constexpr uint64_t mib = 1 << 20;
 constexpr size_t iov_max = 1024;  // of one write request
 constexpr unsigned open_threads = 16;  // most of the time they wait for the disk
 constexpr uint64_t scarce_part = 3;    // space is scarce where less than this part is available
-constexpr const char* stops_at_once =
-    "; the store stops, nothing acknowledged is lost: replace the disk";
 
 void fill_defaults(Reporter* reporter) {
   if (!reporter->log)
@@ -203,6 +201,10 @@ struct Engine::Impl {
     checkpointer.reset();
     if (passed_compaction && threads->run_by_themselves()) table->end_background();
     passed_compaction.reset();
+  }
+
+  std::chrono::milliseconds end_patience() const {
+    return std::chrono::milliseconds(options.end_patience_ms);
   }
 
   Disk& disk;
@@ -381,12 +383,13 @@ Status Engine::Impl::open() {
                                       std::chrono::milliseconds(options.vouch_after_ms));
   lane->on_unvouched([this] { voucher->request(); });
   containers->on_failed_flush([this](const Status& error) {
-    options.reporter.fatal("cannot flush container files: " + error.what() + stops_at_once);
+    options.reporter.fatal("cannot flush container files: " + error.what() +
+                           why_it_stops(error.code()));
   });
   if (auto s = table->on_failed_sync([this](const Status& error) {
         is_ending = true;
         threads->end_within_table([this, error] {
-          options.reporter.fatal("cannot flush: " + error.what() + stops_at_once);
+          options.reporter.fatal("cannot flush: " + error.what() + why_it_stops(error.code()));
         });
       });
       !s.ok())
@@ -524,14 +527,13 @@ Status Engine::close() {
   impl_->background.reset();
   impl_->relief->stop();
   impl_->passed_compaction->cancel();
-  const std::chrono::milliseconds patience(impl_->options.end_patience_ms);
-  if (!impl_->lane->drain(patience))
+  if (!impl_->lane->drain(impl_->end_patience()))
     return Status(ETIMEDOUT, impl_->disk.name() +
                                  ": closing without a checkpoint, because nothing gets on: is the "
                                  "file system full? Nothing acknowledged is lost, the next start "
                                  "goes on from the log");
   vouch();
-  return impl_->checkpointer->run_now(patience);
+  return impl_->checkpointer->run_now(impl_->end_patience());
 }
 
 Status Engine::reserve(uint64_t bytes) {
@@ -542,7 +544,7 @@ Status Engine::reserve(uint64_t bytes) {
   if (bytes == 0) return {};
   Status s = impl_->containers->reserve(bytes);
   if (s.code() == ENOSPC && impl_->lane->pending_free_bytes() > 0) {
-    drain();  // what was freed last can be handed out after one more group
+    impl_->lane->wait_released(impl_->end_patience());
     s = impl_->containers->reserve(bytes);
   }
   return s;
@@ -649,16 +651,11 @@ Status Engine::visit(
 }
 
 void Engine::drain() { impl_->lane->drain(); }
-bool Engine::wait_applied() {
-  return impl_->lane->drain(std::chrono::milliseconds(impl_->options.end_patience_ms));
-}
-bool Engine::wait_durable() {
-  return impl_->lane->wait_durable(std::chrono::milliseconds(impl_->options.end_patience_ms));
-}
-bool Engine::vouch() {
-  return impl_->lane->vouch(std::chrono::milliseconds(impl_->options.end_patience_ms));
-}
-Status Engine::checkpoint() { return impl_->checkpointer->run_now(); }
+bool Engine::wait_applied() { return impl_->lane->drain(impl_->end_patience()); }
+bool Engine::wait_durable() { return impl_->lane->wait_durable(impl_->end_patience()); }
+bool Engine::wait_released() { return impl_->lane->wait_released(impl_->end_patience()); }
+bool Engine::vouch() { return impl_->lane->vouch(impl_->end_patience()); }
+Status Engine::checkpoint() { return impl_->checkpointer->run_now(impl_->end_patience()); }
 Status Engine::compact(const std::atomic<bool>* canceled) {
   return impl_->table->compact(canceled);
 }
@@ -785,12 +782,13 @@ Status Engine::Impl::give_back_given_up() {
   return {};
 }
 
-void Engine::settle_log_loss() {
+bool Engine::settle_log_loss() {
   auto txn = std::make_shared<Txn>();
   txn->erase(Family::super, engine_rows::trouble(log_loss));
   submit(std::move(txn));
-  drain();
+  if (!wait_durable()) return false;
   impl_->troubles->clear(log_loss);
+  return true;
 }
 
 Result<std::vector<DamagedTableFile>> Engine::find_table_damage() {
@@ -801,7 +799,8 @@ Result<std::vector<DamagedTableFile>> Engine::salvage_table(
     const std::function<void(Family family, std::string_view key)>& lost,
     const SalvageFound& found) {
   drain();
-  return salvage({*impl_->table, impl_->containers->allocator(), [this] { return checkpoint(); },
+  return salvage({*impl_->table, impl_->containers->allocator(),
+                  [this] { return impl_->checkpointer->run_now(); },
                   [this](std::shared_ptr<Txn> txn) {
                     submit(std::move(txn));
                     drain();

@@ -104,8 +104,9 @@ struct EngineOptions {
   uint64_t quick_flush_us = 200;           // where a flush takes less: see submit_here(); 0: never
   uint64_t vouch_after_ms = 80;            // of idleness: then the last group is vouched for; 0:
                                            // never
-  uint64_t end_patience_ms = 10'000;       // how long close() and vouch() wait while nothing gets
-                                           // on, as on a full file system
+  uint64_t end_patience_ms = 10'000;       // how long close(), reserve(), checkpoint(), vouch()
+                                           // and wait_*() wait while nothing gets on, as on a
+                                           // full file system
   uint64_t small_data_bytes = 256 << 10;   // a transaction with less data is not skipped while its
                                            // data is in flight
   uint64_t capture_chunks_max = 1024;      // of the allocation map, that a checkpoint copies at
@@ -346,12 +347,16 @@ class Engine {
   // Returns when everything submitted before is durable, applied or not. False: nothing gets on, as
   // on a full file system, so that some of it may never be.
   bool wait_durable();
+  // The same, and what was freed can be handed out, whether or not rows are applied. False: nothing
+  // gets on.
+  bool wait_released();
   // Returns when everything submitted before is durable and vouched for: rot that comes later costs
   // the blocks that it has hit, and never a transaction. An idle engine does it by itself. False:
   // nothing gets on, so that this may not be so.
   bool vouch();
 
-  // Flushes the table and recycles the log before it.
+  // Flushes the table and recycles the log before it. ESHUTDOWN: nothing gets on, as on a full file
+  // system.
   Status checkpoint();
   // Compacts the whole table. EIO where a file of it is known to be damaged.
   // `canceled`: ends it soon where it turns true, with ECANCELED; what was compacted stays so.
@@ -417,7 +422,8 @@ class Engine {
 
   // The loss of a part of the log, which was accepted, is raised as LOG_LOSS in every life of the
   // store, until somebody says with this that it has been dealt with. Durable when it returns.
-  void settle_log_loss();
+  // False: nothing gets on, so that it may not be.
+  bool settle_log_loss();
 
   // For fsck: reads all of the table. An error (EMFILE, ENOMEM): some of it could not be looked at,
   // for a reason that says nothing about it.

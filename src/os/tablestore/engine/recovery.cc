@@ -62,6 +62,7 @@ class Recovery {
   Status write_checkpoint();
   Status checkpoint_if_needed(RecoveredLog* log);
   Status clear_unreadable();
+  bool epoch_fits(const RecoveredLog& log) const;
   Status begin_epoch(RecoveredLog* log);
   Status append_empty_group(const LogGroupHeader& header, RecoveredLog* log);
 
@@ -648,6 +649,11 @@ Status Recovery::write_checkpoint() {
   return write_batch(engine_rows::rows_with_copy, rows);
 }
 
+// What begin_epoch() writes.
+bool Recovery::epoch_fits(const RecoveredLog& log) const {
+  return log.head.position - log.tail + 2 * block_bytes <= parts_.log.capacity_bytes();
+}
+
 // A store that crashes again and again must not fill its log with nothing but beginnings of epochs.
 // After a loss, nothing may need what is left of the log: transactions go on after those that the
 // table has, and the blocks that they own are not known. Blocks that count as owned because nobody
@@ -661,10 +667,10 @@ Status Recovery::checkpoint_if_needed(RecoveredLog* log) {
   log->saved_bytes = saved_bytes_;
   if (!is_filling && lasting_troubles_.empty()) return {};
   // The next checkpoint makes it durable, or the next recovery comes to the same.
-  const bool can_wait = !lost_ && end_.position - start_.position + block_bytes <=
-                                      parts_.log.capacity_bytes();
+  const bool can_wait = !lost_ && epoch_fits(*log);
   const Status written = write_checkpoint();
-  if (is_lack_of_space(written.code()) && can_wait) return {};
+  // Not before the table has taken what came up now: the row that says it may be overwritten.
+  if (is_lack_of_space(written.code()) && can_wait && lasting_troubles_.empty()) return {};
   if (!written.ok()) return written;
   const Status flushed = with_room([this] { return parts_.table.flush(); });
   if (is_lack_of_space(flushed.code()) && can_wait) return {};
@@ -687,6 +693,7 @@ Status Recovery::clear_unreadable() {
 // What was freed is free from here on, so two groups say that it was, as for every other:
 // CommitLane::release_frees().
 Status Recovery::begin_epoch(RecoveredLog* log) {
+  require(epoch_fits(*log), "the log's end does not reach its beginning");
   if (rest_is_unreadable_)
     if (auto s = clear_unreadable(); !s.ok()) return s;
   const uint64_t position = log->head.position;

@@ -43,6 +43,16 @@ inline bool is_lack(int code) {
 // Of these, what a file system has too little of, or does not give to this user.
 inline bool is_lack_of_space(int code) { return code == ENOSPC || code == EDQUOT; }
 
+// The end of what a store says that has to stop at once, because of this error of a write or a
+// flush. What is written there has its space already, unless somebody below promised too much.
+inline std::string why_it_stops(int code) {
+  return std::string("; the store stops, nothing acknowledged is lost: ") +
+         (is_lack_of_space(code)
+              ? "space that this file had is not there: a thin volume below is full, or the file "
+                "shares its blocks with a copy; make room there, and start it again"
+              : "replace the disk");
+}
+
 // A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {

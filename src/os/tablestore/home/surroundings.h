@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "os/tablestore/engine/engine.h"
@@ -26,6 +27,8 @@ class Surroundings {
   virtual Threads& threads() = 0;
   /// The last word on what the engine is formatted and opened with.
   virtual void adjust(EngineOptions& options) = 0;
+  /// For how long a read that fails is repeated: clients wait meanwhile. A simulator has no time.
+  virtual std::chrono::nanoseconds read_retry_time() const { return std::chrono::seconds(1); }
   /// Sees each transaction before it is begun.
   virtual void transaction_begins(const std::shared_ptr<const Txn>&) {}
 };

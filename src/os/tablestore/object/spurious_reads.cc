@@ -15,8 +15,8 @@
 namespace tablestore {
 
 SpuriousReads::SpuriousReads(CephContext* cct, const StoreOptions& options, PerfCounters& logger,
-                             Troubles& troubles)
-  : cct(cct), options(options), logger(logger), troubles(troubles)
+                             Troubles& troubles, std::chrono::nanoseconds time_max)
+  : cct(cct), options(options), logger(logger), troubles(troubles), time_max(time_max)
 {
 }
 

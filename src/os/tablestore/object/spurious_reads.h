@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "common/ceph_mutex.h"
@@ -18,7 +19,8 @@ class Troubles;
 /// wait meanwhile. A disk that takes long to fail has tried by itself, as has the kernel.
 class ReadTries {
  public:
-  explicit ReadTries(unsigned retries_max) : left(retries_max) {}
+  ReadTries(unsigned retries_max, std::chrono::nanoseconds time_max)
+    : left(retries_max), time_max(time_max) {}
   /// After one that has failed: whether there is to be another.
   bool again()
   {
@@ -29,8 +31,8 @@ class ReadTries {
   }
 
  private:
-  static constexpr auto time_max = std::chrono::seconds(1);
   unsigned left;
+  const std::chrono::nanoseconds time_max;
   const ceph::mono_time started_at = ceph::mono_clock::now();
 };
 
@@ -38,10 +40,12 @@ class ReadTries {
 /// controller or a kernel may spoil what is read, and not what is on the disk. Thread-safe.
 class SpuriousReads {
  public:
+  /// `time_max`: after so long a read that failed is not repeated.
   SpuriousReads(CephContext* cct, const StoreOptions& options,
-                ceph::common::PerfCounters& logger, Troubles& troubles);
+                ceph::common::PerfCounters& logger, Troubles& troubles,
+                std::chrono::nanoseconds time_max);
 
-  ReadTries begin() const { return ReadTries(options.retry_disk_reads); }
+  ReadTries begin() const { return ReadTries(options.retry_disk_reads, time_max); }
   /// The same for the engine's own reads, those of rows; this outlives the engine.
   ReadRetries of_engine();
   /// A read succeeded when it was repeated. `what`: of which object, from where, and why it had
@@ -57,6 +61,7 @@ class SpuriousReads {
   const StoreOptions& options;
   ceph::common::PerfCounters& logger;
   Troubles& troubles;
+  const std::chrono::nanoseconds time_max;
   ceph::mutex mutex = ceph::make_mutex("TableStore::SpuriousReads::mutex");
   uint64_t count = 0;   ///< under mutex, as the next; since the mount
   std::string last;

@@ -61,6 +61,14 @@ constexpr Command commands[] = {
   {"tablestore log status", "how full the log is, and what goes through it"},
 };
 
+int settled(bool is_settled, std::ostream& errss)
+{
+  if (is_settled)
+    return 0;
+  errss << "nothing gets on: is the file system full? Make room, and say it again";
+  return -ETIMEDOUT;
+}
+
 }  // namespace
 
 AdminCommands::AdminCommands(const Parts& p) : parts(p), cct(p.cct)
@@ -97,12 +105,10 @@ int AdminCommands::call(std::string_view command, const cmdmap_t& cmdmap,
     return -s.code();
   }
   if (command == "tablestore settle log loss") {
-    parts.engine.settle_log_loss();
-    return 0;
+    return settled(parts.engine.settle_log_loss(), errss);
   }
   if (command == "tablestore settle lost objects") {
-    parts.lost_names.settle();
-    return 0;
+    return settled(parts.lost_names.settle(), errss);
   }
   if (command == "tablestore compact containers")
     return start_compaction(cmdmap, f, errss);

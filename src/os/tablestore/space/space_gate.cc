@@ -91,16 +91,17 @@ Status SpaceGate::admit(const Claim& claim, ceph::timespan* waited)
     *waited = ceph::mono_clock::now() - start;
   }
   Status status = reserve(claim);
+  bool is_released = false;   // what was freed; not where nothing gets on, as on a full file system
   // A store that only reads waits for nothing.
   while (!status.ok() && status.code() != EROFS) {
     if (ceph::mono_clock::now() - start >= patience) {
       if (reserve_at_last(claim).ok())
         status = {};
-      if (status.ok() || status.code() == ENOSPC)
+      if (status.ok() || (status.code() == ENOSPC && is_released))
         break;
     }
     // What was freed comes back when the transactions that freed it are durable.
-    engine.drain();
+    is_released = engine.wait_released();
     std::this_thread::sleep_for(retry_interval);
     status = reserve(claim);
     *waited = ceph::mono_clock::now() - start;

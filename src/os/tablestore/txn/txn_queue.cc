@@ -123,9 +123,10 @@ bool TxnQueue::drain()
 {
   do {
     const bool gets_on = parts.engine.wait_durable();
+    const bool all_durable = throttle.is_idle();   // whose callbacks are queued, then
     callbacks.wait_for_empty();
     if (!gets_on)
-      return false;
+      return all_durable;
   } while (!throttle.is_idle());
   return true;
 }

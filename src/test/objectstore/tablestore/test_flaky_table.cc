@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // A store whose table finds no space for its files, or cannot read them for a while: who may wait
 // for that, and what is given up for it.
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -24,13 +25,17 @@ namespace {
 
 class FlakyTableSurroundings : public WrappedSurroundings<FlakyTable> {
  public:
-  using WrappedSurroundings::WrappedSurroundings;
+  FlakyTableSurroundings(const std::string& dir, std::chrono::milliseconds end_patience)
+    : WrappedSurroundings(dir), end_patience(end_patience) {}
   void adjust(EngineOptions& options) override
   {
     OsdSurroundings::adjust(options);
     options.memtable_bytes = MiB;
-    options.end_patience_ms = 1000;
+    options.end_patience_ms = end_patience.count();
   }
+
+ private:
+  const std::chrono::milliseconds end_patience;
 };
 
 }  // namespace
@@ -38,6 +43,7 @@ class FlakyTableSurroundings : public WrappedSurroundings<FlakyTable> {
 class StoreFlakyTable : public DamageFixture {
  protected:
   static constexpr unsigned count = 300;
+  static constexpr int fillers = 200;
 
   void SetUp() override
   {
@@ -46,7 +52,7 @@ class StoreFlakyTable : public DamageFixture {
   }
   std::unique_ptr<ObjectStore> new_store() override
   {
-    around = std::make_shared<FlakyTableSurroundings>(dir);
+    around = std::make_shared<FlakyTableSurroundings>(dir, end_patience);
     return std::make_unique<TableStore>(g_ceph_context, dir, around);
   }
   FlakyTable& table() { return around->disk(); }
@@ -55,6 +61,7 @@ class StoreFlakyTable : public DamageFixture {
   {
     return "<" + std::to_string(i) + ">" + std::string(200, 'a');
   }
+  /// Durable.
   void make_objects()
   {
     for (unsigned i = 0; i < count; ++i) {
@@ -64,11 +71,11 @@ class StoreFlakyTable : public DamageFixture {
       t.setattr(ch->cid, oid(i), "a", attr);
       queue(ch, std::move(t));
     }
+    wait_durable(ch);
   }
-  /// More rows than the table takes without another file, durable.
-  void fill_table(Handle& to)
+  void queue_fillers(Handle& to, int first, int end)
   {
-    for (int i = 0; i < 200; ++i) {
+    for (int i = first; i < end; ++i) {
       Transaction t;
       auto attr = to_bl(std::string(64 * KiB, 'b'));
       const auto filler = object("filler" + std::to_string(i), 2);
@@ -76,13 +83,18 @@ class StoreFlakyTable : public DamageFixture {
       t.setattr(to->cid, filler, "a", attr);
       queue(to, std::move(t));
     }
+  }
+  /// More rows than the table takes without another file, durable.
+  void fill_table(Handle& to)
+  {
+    queue_fillers(to, 0, fillers);
     wait_durable(to);
   }
   template <typename Call>
   void in_time(Call call)
   {
     auto outcome = std::async(std::launch::async, call);
-    if (outcome.wait_for(60s) != std::future_status::ready) {
+    if (outcome.wait_for(10min) != std::future_status::ready) {
       std::cerr << "it waits for ever" << std::endl;
       std::abort();   // nothing ends it
     }
@@ -104,11 +116,15 @@ class StoreFlakyTable : public DamageFixture {
     }
   }
 
+  std::chrono::milliseconds end_patience = 5min;   ///< from the next mount on
   std::shared_ptr<FlakyTableSurroundings> around;
 };
 
 TEST_F(StoreFlakyTable, ThatIsFullKeepsNoUmountWaiting)
 {
+  end_patience = 10s;
+  remount({&ch});
+  end_patience = 5min;
   make_objects();
   Handle other = make_collection(pg(2));
   table().set_full(true);
@@ -120,6 +136,27 @@ TEST_F(StoreFlakyTable, ThatIsFullKeepsNoUmountWaiting)
     EXPECT_EQ(text(i), attr(ch, oid(i), "a"));
   other = store->open_collection(pg(2));
   EXPECT_EQ(200u, list(other).size());
+}
+
+// Who queues and then relies on the umount, as tools do, is told.
+TEST_F(StoreFlakyTable, ThatIsFullMakesAnUmountFailThatGivesSomethingUp)
+{
+  end_patience = 1s;
+  remount({&ch});
+  end_patience = 5min;
+  Handle other = make_collection(pg(2));
+  table().set_full(true);
+  fill_table(other);
+  queue_fillers(other, fillers, 4 * fillers);
+  other.reset();
+  ch.reset();
+  mounted = false;
+  in_time([this] { EXPECT_EQ(-ETIMEDOUT, store->umount()); });
+  ASSERT_NO_FATAL_FAILURE(open());
+  other = store->open_collection(pg(2));
+  const size_t found = list(other).size();
+  EXPECT_GE(found, size_t(fillers));
+  EXPECT_LT(found, size_t(4 * fillers));
 }
 
 TEST_F(StoreFlakyTable, ThatIsFullKeepsNobodyWaitingWhoRemovesWhatCannotBeRead)
@@ -166,13 +203,17 @@ TEST_F(StoreFlakyTable, ThatCannotBeReadForAWhileCostsNoCollection)
   remount({&ch});
   static_cast<TableStore&>(*store).parts().engine.drop_caches();
   table().fail_reads(INT_MAX);
-  auto passes = std::async(std::launch::async, [this] {
+  std::atomic<bool> ended = false;
+  auto passes = std::async(std::launch::async, [&] {
+    while (table().left() == INT_MAX && !ended)   // until a read fails
+      std::this_thread::yield();
     std::this_thread::sleep_for(700ms);
     table().fail_reads(0);
   });
   Transaction t;
   t.remove_collection(ch->cid);
   EXPECT_THROW(store->queue_transaction(ch, std::move(t)), int);
+  ended = true;
   passes.get();
   EXPECT_TRUE(store->collection_exists(pg(1)));
   remount({&ch});

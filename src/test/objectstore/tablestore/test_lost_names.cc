@@ -141,6 +141,32 @@ TEST_F(StoreLostNames, AreKnownByRanges)
   expect_hidden("");
 }
 
+// A collection that is removed takes what was known of its names with it.
+TEST_F(StoreLostNames, AreLostAgainAfterTheirRangeWasKnown)
+{
+  names->lose("oc", "of");
+  know("od");
+  know_all("oa", "oz");
+  EXPECT_EQ(0u, known());
+  load();
+  names->lose("oc", "of");
+  expect_hidden("cde");
+  names->settle();
+}
+
+// One that was written by a store that left it there.
+TEST_F(StoreLostNames, AreLostAgainWhereARowSaysThatOneWasKnown)
+{
+  auto txn = std::make_shared<Txn>();
+  txn->put(Family::super, known_name_key("od"), {});
+  engine().submit(txn);
+  load();
+  names->lose("oc", "of");
+  EXPECT_EQ(0u, known());
+  expect_hidden("cde");
+  names->settle();
+}
+
 TEST_F(StoreLostNames, MakeAListingLackSomethingButForOneThatIsKnown)
 {
   names->lose("oc", "oe");

@@ -40,6 +40,7 @@ class AwaitedTxn : public Txn {
   void durable() noexcept override { durable_ = true; }
   void applied() noexcept override { applied_ = true; }
   bool is_durable() const { return durable_; }
+  bool is_applied() const { return applied_; }
   void wait_durable() const {
     while (!durable_) std::this_thread::yield();
   }
@@ -64,6 +65,7 @@ class EngineFixture : public testing::Test {
     options.capacity_bytes = 1 << 30;
     options.memtable_bytes = 4 << 20;
     options.table_cache_bytes = 8 << 20;
+    options.end_patience_ms = 300'000;  // less only where that end is what is judged
     disk = open_disk();
   }
   void TearDown() override {

@@ -181,7 +181,8 @@ class FlakyTable : public BadSectors {
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
                                       rocksdb::IODebugContext* dbg) override {
-      if (disk_.is_full_) return rocksdb::IOStatus::NoSpace(path, std::strerror(ENOSPC));
+      if (disk_.is_full_ && path.ends_with(".sst"))
+        return rocksdb::IOStatus::NoSpace(path, std::strerror(ENOSPC));
       if (path.ends_with(".sst") && take_one(disk_.failing_makes_))
         return rocksdb::IOStatus::IOError("While open a file for appending: " + path,
                                           std::strerror(disk_.open_error_));

@@ -249,5 +249,14 @@ TEST_F(FailedSyncsTest, OfWhatRocksDbCanDoWithoutIsARefusalBeforeAnythingIsAckno
   EXPECT_TRUE(fatal().empty());
 }
 
+// Written and flushed is what has its space already, unless a thin volume below has promised it.
+TEST(WhyItStops, SaysWhatToDo) {
+  EXPECT_NE(why_it_stops(EIO).find("replace the disk"), std::string::npos);
+  for (const int lack : {ENOSPC, EDQUOT}) {
+    EXPECT_EQ(why_it_stops(lack).find("replace the disk"), std::string::npos);
+    EXPECT_NE(why_it_stops(lack).find("make room there"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace tablestore

@@ -1,4 +1,5 @@
-// What this store asks of RocksDB's recovery from an error of the disk (patches/20.2/0035 to 0037).
+// What this store asks of RocksDB's recovery from an error of the disk (patches/20.2/0035 to 0037,
+// 0041).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -121,7 +122,7 @@ class RocksdbResumeTest : public ::testing::Test {
   template <typename Call>
   rocksdb::Status in_time(Call call) {
     auto outcome = std::async(std::launch::async, call);
-    if (outcome.wait_for(30s) != std::future_status::ready) {
+    if (outcome.wait_for(10min) != std::future_status::ready) {
       std::fputs("it waits for ever\n", stderr);
       std::abort();  // nothing ends it
     }
@@ -168,6 +169,28 @@ TEST_F(RocksdbResumeTest, IsNotWhatAFlushAfterACompactionNeeds) {
   EXPECT_FALSE(compact().ok());
   files->refused = nullptr;
   put("z");
+  const auto flushed = in_time([&] { return flush(true); });
+  EXPECT_TRUE(flushed.ok()) << flushed.ToString();
+}
+
+// What has passed is not given to who has to wait.
+TEST_F(RocksdbResumeTest, ForgetsThatACompactionHadNoSpace) {
+  make_two_files();
+  files->refused = ".sst";
+  EXPECT_FALSE(compact().ok());
+  files->refused = nullptr;
+  ASSERT_TRUE(db->Resume().ok());
+  env->hold();
+  for (int memtable = 0; memtable < 2; ++memtable) {  // as many as there may be
+    put("y");
+    ASSERT_TRUE(flush(false).ok());
+  }
+  rocksdb::WriteOptions at_once;
+  at_once.disableWAL = true;
+  at_once.no_slowdown = true;
+  const std::string why = db->Put(at_once, "z", "").ToString();
+  EXPECT_NE(why.find("Write stall"), std::string::npos) << why;
+  env->let_go();
   const auto flushed = in_time([&] { return flush(true); });
   EXPECT_TRUE(flushed.ok()) << flushed.ToString();
 }

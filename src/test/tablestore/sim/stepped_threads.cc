@@ -333,6 +333,8 @@ void SteppedThreads::adjust_table(rocksdb::DBOptions* db, rocksdb::ColumnFamilyO
   db->statistics = nullptr;
   family->arena_block_size = 32 << 10;
   family->disable_auto_compactions = !table_jobs_;
+  // A write that waits for a compaction waits for a step that nobody takes.
+  family->level0_slowdown_writes_trigger = family->level0_stop_writes_trigger = 10'000;
   if (!table_jobs_ || !is_linked(family->compression))
     family->compression = rocksdb::kNoCompression;
 }

@@ -53,7 +53,10 @@ void Applier::queue(uint32_t count, std::string rows, std::function<void()> done
 
 void Applier::push(Item item) {
   std::unique_lock lock(mutex_);
-  threads_.wait(lock, room_, [this] { return stopping_ || queued_bytes_ < queue_bytes_max; });
+  // The engine's own rows are few, and whoever queues them waits for them with patience.
+  threads_.wait(lock, room_, [&] {
+    return stopping_ || item.done || queued_bytes_ < queue_bytes_max;
+  });
   if (stopping_) return;
   const bool first = queue_.empty();
   const uint64_t before = queued_bytes_;

@@ -51,22 +51,44 @@ void Checkpointer::request_in_any_case() {
 }
 
 Status Checkpointer::run_now(Patience patience) {
-  std::lock_guard lock(one_at_a_time_);
+  std::unique_lock lock(one_at_a_time_, std::defer_lock);
+  if (!wait_for_turn(lock, patience))
+    return Status(ESHUTDOWN, "checkpoint: another one does not get on: is the file system full?");
   const auto start = std::chrono::steady_clock::now();
   table_.resume();  // what has failed meanwhile, for what was lacking, begins anew
+  is_waiting_ = true;
   const auto position = lane_.capture(patience);
+  is_waiting_ = false;
   if (!position) return Status(ESHUTDOWN, "checkpoint: the store is closing, or full");
   for (unsigned without_room = 0;; table_.resume()) {
     const Status flushed = table_.flush();
     if (flushed.ok()) break;
     if (!is_lack_of_space(flushed.code())) return flushed;
-    if (!make_room_() && ++without_room > resumptions_without_room) return flushed;
+    is_waiting_ = true;
+    if (make_room_() || ++without_room <= resumptions_without_room) continue;
+    is_waiting_ = false;
+    return flushed;
   }
+  is_waiting_ = false;
   lane_.recycle(position->position);
   ++counters_.checkpoints;
   counters_.checkpoint_ns += uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   return {};
+}
+
+// False: patience has come to its end. A flush of the table takes as long as it takes.
+bool Checkpointer::wait_for_turn(std::unique_lock<std::timed_mutex>& lock, Patience patience) {
+  if (!patience || !threads_.run_by_themselves()) {
+    lock.lock();
+    return true;
+  }
+  for (uint64_t before = lane_.progress();;) {
+    if (lock.try_lock_for(*patience)) return true;
+    const uint64_t now = lane_.progress();
+    if (is_waiting_ && now == before) return false;
+    before = now;
+  }
 }
 
 Checkpointer::Outcome Checkpointer::run_requested() {

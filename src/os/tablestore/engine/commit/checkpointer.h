@@ -1,6 +1,7 @@
 // Checkpoints: makes the table durable and recycles the log before it, in the background.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@ class Checkpointer {
 
  private:
   void run();
+  bool wait_for_turn(std::unique_lock<std::timed_mutex>& lock, Patience patience);
   // What request() has asked for. Lacking: space, or something else; the request stands.
   enum class Outcome { nothing_to_do, done, lacking };
   Outcome run_requested();
@@ -41,7 +43,9 @@ class Checkpointer {
   Counters& counters_;
   const Reporter& reporter_;
   const std::function<bool()>& make_room_;
-  std::mutex one_at_a_time_;
+  std::timed_mutex one_at_a_time_;
+  // Whoever has that one waits for the lane, the applier or space, which may be for ever.
+  std::atomic<bool> is_waiting_ = false;
   std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;
   bool requested_ = false;

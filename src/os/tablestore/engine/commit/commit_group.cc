@@ -148,7 +148,7 @@ void CommitLane::log_written(WriteOp& op, int error) {
   if (error)
     turn.lane.fatal("cannot write the log " + op.file->path() + " at " + std::to_string(op.offset) +
                ": " + std::strerror(error) +
-               "; the store stops, nothing acknowledged is lost: replace the disk");
+               why_it_stops(error));
   --turn.log_writes_pending;
   --turn.lane.writes_in_flight_;
 }
@@ -182,8 +182,7 @@ void CommitLane::write_group(Turn& turn, std::span<const std::byte> group) {
 
 void CommitLane::flush(File& file) const {
   if (auto s = file.flush(); !s.ok())
-    fatal("cannot flush " + file.path() + ": " + s.what() +
-          "; the store stops, nothing acknowledged is lost: replace the disk");
+    fatal("cannot flush " + file.path() + ": " + s.what() + why_it_stops(s.code()));
 }
 
 // One flush covers log and data, but for data in extents that had not been written before, and in
@@ -281,8 +280,7 @@ void CommitLane::write_vouching_group(Turn& turn) {
   begin_header(turn);
   const std::span<const std::byte> group = turn.builder.finish(turn.header);
   if (auto s = parts_.log.write(turn.header.position, group); !s.ok())
-    fatal("cannot write the log: " + s.what() +
-          "; the store stops, nothing acknowledged is lost: replace the disk");
+    fatal("cannot write the log: " + s.what() + why_it_stops(s.code()));
   flush(parts_.log.file(turn.header.position));
   {
     std::lock_guard lock(mutex_);
@@ -292,9 +290,9 @@ void CommitLane::write_vouching_group(Turn& turn) {
   turn.head.position += group.size();
   turn.head.previous_crc = turn.builder.crc();
   release_frees(turn, turn.header.watermark);
-  ++parts_.counters.vouching_groups;
   parts_.counters.log_bytes += group.size();
   parts_.counters.log_padding_bytes += group.size() - sizeof(LogGroupHeader);
+  ++parts_.counters.vouching_groups;  // last: who sees the group sees what it has written
 }
 
 // I3, I4: a slot may be written again only when recovery will not judge by its old content. That is

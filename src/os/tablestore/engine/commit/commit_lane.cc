@@ -115,7 +115,7 @@ void CommitLane::data_written(WriteOp& op, int error) {
   if (error)
     lane.fatal("cannot write data to " + op.file->path() + " at " + std::to_string(op.offset) +
                ": " + std::strerror(error) +
-               "; the store stops, nothing acknowledged is lost: replace the disk");
+               why_it_stops(error));
   lane.parts_.threads.hand_over();
   lane.parts_.in_flight.remove(w.run);
   w.keep_alive.reset();
@@ -189,7 +189,6 @@ void CommitLane::abandon(Txn& txn) {
   });
 }
 
-// Grows with whatever brings those on who wait.
 uint64_t CommitLane::progress() const {
   return parts_.counters.groups + parts_.counters.vouching_groups +
          parts_.counters.applied_batches + parts_.counters.checkpoints;
@@ -210,20 +209,33 @@ bool CommitLane::wait(std::unique_lock<std::mutex>& lock, std::condition_variabl
   }
 }
 
-bool CommitLane::drain(Patience patience) {
-  const auto wait_patiently = [&](auto& lock, auto& changed, auto done) {
-    return wait(lock, changed, patience, done);
-  };
-  // The first marker may be in the group that frees, the second is behind it, and the group of the
-  // third vouches for the second.
+// Until what was freed before them is released. The first one may be in the group that frees, the
+// second is behind it, and the group of the third vouches for the second.
+bool CommitLane::follow_with_markers(auto wait_for) {
   for (int round = 0; round < 3; ++round) {
     auto marker = std::make_shared<Marker>();
     submit(marker);
-    applier_.hurry();
-    if (!marker->wait_until_applied(wait_patiently)) return false;
+    if (!wait_for(*marker)) return false;
     if (pending_free_blocks_ == 0) break;
   }
   return true;
+}
+
+bool CommitLane::drain(Patience patience) {
+  return follow_with_markers([&](Marker& marker) {
+    applier_.hurry();
+    return marker.wait_until_applied([&](auto& lock, auto& changed, auto done) {
+      return wait(lock, changed, patience, done);
+    });
+  });
+}
+
+bool CommitLane::wait_released(Patience patience) {
+  return follow_with_markers([&](Marker& marker) {
+    return marker.wait_until_durable([&](auto& lock, auto& changed, auto done) {
+      return wait(lock, changed, patience, done);
+    });
+  });
 }
 
 bool CommitLane::wait_durable(Patience patience) {

@@ -104,6 +104,9 @@ class CommitLane {
   // Everything submitted before is durable; rows may still have to be applied, which on a full file
   // system may take for ever. False: patience has come to its end.
   bool wait_durable(Patience patience);
+  // Everything submitted before is durable, and what it freed can be handed out again. False:
+  // patience has come to its end.
+  bool wait_released(Patience patience);
   // Everything submitted before is durable and vouched for. False: it may be not.
   bool vouch(Patience patience);
   // Writes an empty group, which vouches for all before. False, and nothing is written, where all
@@ -126,6 +129,8 @@ class CommitLane {
   // What was called for still holds: the log is half full, or a group waits for space in it.
   bool is_log_pressed() const;
   uint64_t applier_bytes() const { return applier_.queued_bytes(); }
+  // Grows with whatever brings those on who wait with patience.
+  uint64_t progress() const;
   uint64_t write_requests() const;  // handed to the kernel, of data and log
   // Freed, durably so, but not yet safe to hand out again.
   uint64_t pending_free_bytes() const { return pending_free_blocks_.load() * block_bytes; }
@@ -215,7 +220,7 @@ class CommitLane {
   bool log_has_space(uint64_t bytes) const;  // mutex_ held
   bool is_log_half_full() const;             // mutex_ held
   [[noreturn]] void fatal(const std::string& what) const;
-  uint64_t progress() const;
+  bool follow_with_markers(auto wait_for);
   template <typename Done>
   bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
             Patience patience, Done done);
