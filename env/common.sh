@@ -68,10 +68,14 @@ remove_scratch() { [ -z "$scratch" ] || rm -rf --one-file-system "$scratch"; scr
 
 current_step= step_pid= progress_pid=
 background_pids=()   # of suites that run beside others; each leads its process group
-interrupted() {
+end_background() {
   local pid
-  trap - INT TERM HUP
   for pid in "${background_pids[@]}"; do end_group "$pid"; done
+  background_pids=()
+}
+interrupted() {
+  trap - INT TERM HUP
+  end_background
   end_group "$step_pid"
   end_group "$progress_pid"
   remove_scratch

@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import time
 import unittest
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from cephcluster.errors import ClusterError
+from clientworker import phase as phase_module
 from clientworker.phase import run_phase
 from clientworker.signature import Signer
 from storebench import figures, table
@@ -81,15 +84,30 @@ class Worker(unittest.TestCase):
         self.assertEqual((said["operations"], sum(said["intervals"]), done), (3, 3, [1, 1, 1, 2]))
 
     def test_a_phase_ends_with_its_time_and_what_was_left_to_be_done(self) -> None:
+        said = self.run_against_a_clock(begin=0.125, seconds=0.5, step=0.0625, finish=0.25)
+        self.assertEqual(said["seconds"], 0.75)
+        self.assertEqual(said["latencies_us"], [62500] * 8)
+        self.assertEqual(said["intervals"], [1, 2, 1, 2, 1, 1])
+
+    def test_a_worker_that_comes_late_does_one_operation(self) -> None:
+        said = self.run_against_a_clock(begin=-2, seconds=0.5, step=0.0625, finish=0)
+        self.assertEqual((said["operations"], said["seconds"]), (1, 2.0625))
+
+    def run_against_a_clock(self, begin: float, seconds: float, step: float,
+                            finish: float) -> dict[str, Any]:
+        now = 64.0
+
+        def sleep(duration: float) -> None:
+            nonlocal now
+            now += duration
+
         def forever() -> Any:
             while True:
-                yield lambda: time.sleep(0.01)
+                yield lambda: sleep(step)
 
-        said = run_phase(forever(), lambda: time.sleep(0.2), time.monotonic() + 0.1, 0.3)
-        self.assertGreater(said["seconds"], 0.5)
-        self.assertTrue(5 <= said["operations"] <= 31, said["operations"])
-        self.assertLessEqual(len(said["intervals"]), 4)
-        self.assertGreaterEqual(min(said["latencies_us"]), 10000)
+        clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+        with mock.patch.object(phase_module, "time", clock):
+            return run_phase(forever(), lambda: sleep(finish), now + begin, seconds)
 
     def test_requests_are_signed_as_s3s_documentation_does_it(self) -> None:
         """Its example of a bucket's lifecycle."""

@@ -61,8 +61,7 @@ def differs(io: rados.Ioctx, number: int) -> str:
 def main() -> None:
     action, pool = sys.argv[1:3]
     client = Client(CONF)
-    if not client.connect():
-        sys.exit("the monitor does not answer")
+    client.wait_connected()
     io = client.open_pool(pool)
     writer = VerifiedWriter(SimpleNamespace(layout=SimpleNamespace(root=NOTES, conf=CONF),
                                             client=client), pool, run=1, **CHURN)

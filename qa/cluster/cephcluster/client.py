@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import rados
 
 from .errors import ClusterError
+from .wait import wait_until
 
 COMMAND_SECONDS = 30
+MON_SECONDS = 60
 OPERATION_SECONDS = 240     # longer than any wait for an OSD to come back
 
 
@@ -24,15 +27,28 @@ class Client:
                    # A client that waits for a restarted OSD asks the mon where
                    # it is after 10 s by default.
                    "objecter_timeout": "1", "objecter_tick_interval": "1"}
-        self._rados = rados.Rados(conffile=str(conf), conf=options)
+        self._make_handle = lambda: rados.Rados(conffile=str(conf), conf=options)
+        self._rados = self._make_handle()
 
     def connect(self) -> bool:
         """False when no mon answers yet."""
         try:
             self._rados.connect(timeout=5)
             return True
-        except (rados.TimedOut, rados.ObjectNotFound, rados.Error):
+        except rados.Error:
+            # A handle that timed out says EINPROGRESS ever after (RadosClient::connect).
+            self._rados.shutdown()
+            self._rados = self._make_handle()
             return False
+
+    def wait_connected(self, still: Callable[[], None] = lambda: None,
+                       explain: Callable[[], list[str]] = lambda: []) -> None:
+        """`still` throws where waiting is of no use."""
+        def connected() -> bool:
+            still()
+            return self.connect()
+
+        wait_until("the mon to answer", connected, MON_SECONDS, explain=explain)
 
     def close(self) -> None:
         self._rados.shutdown()

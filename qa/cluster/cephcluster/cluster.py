@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import Client
+from .client import MON_SECONDS, Client
 from .config import Layout, Settings, ceph_conf
 from .daemons import Daemon
 from .errors import ClusterError
@@ -16,7 +16,6 @@ from .file_system import FileSystem
 from .keys import first_keys, give_key
 from .wait import wait_until
 
-MON_SECONDS = 60
 MGR_SECONDS = 90
 OSD_SECONDS = 120     # the first boot runs the OSD's own benchmark
 CLEAN_SECONDS = 180
@@ -51,12 +50,7 @@ class Cluster:
     def client(self) -> Client:
         if self._client is None:
             client = Client(self.layout.conf)
-
-            def connected() -> bool:
-                self.mon.check_alive()
-                return client.connect()
-
-            wait_until("the mon to answer", connected, MON_SECONDS, explain=self.mon.last_lines)
+            client.wait_connected(self.mon.check_alive, self.mon.last_lines)
             self._client = client
         return self._client
 

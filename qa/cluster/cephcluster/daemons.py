@@ -18,6 +18,7 @@ from .wait import wait_until
 
 # A daemon that was asked to stop and has not after this time gets SIGKILL.
 STOP_SECONDS = 30
+KILLED_SECONDS = 180    # the kernel keeps it until the disk has answered
 
 
 class Daemon:
@@ -96,7 +97,7 @@ class Daemon:
     def kill(self) -> None:
         """kill -9, as a power cut of this one process."""
         self.signal(signal.SIGKILL)
-        self.wait_gone(STOP_SECONDS)
+        self.wait_gone(KILLED_SECONDS)
 
     def stop(self) -> None:
         if self.signal(signal.SIGTERM):

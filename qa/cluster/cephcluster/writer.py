@@ -71,8 +71,7 @@ def main() -> None:
     options = parser.parse_args()
 
     client = Client(options.conf)
-    if not client.connect():
-        sys.exit("the mon does not answer")
+    client.wait_connected()
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     stop = threading.Event()
     failures: list[str] = []

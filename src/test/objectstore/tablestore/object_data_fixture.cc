@@ -68,7 +68,8 @@ void ObjectDataFixture::open_layers()
   references = std::make_unique<ReferenceMaps>(g_ceph_context, *engine);
   logger = make_perf_counters(g_ceph_context);
   spurious_reads =
-    std::make_unique<SpuriousReads>(g_ceph_context, store_options, *logger, troubles);
+    std::make_unique<SpuriousReads>(g_ceph_context, store_options, *logger, troubles,
+                                    std::chrono::minutes(10));
   slow_ops = std::make_unique<SlowOps>(g_ceph_context, store_options, *logger);
   data = std::make_unique<ObjectData>(
     ObjectData::Parts{g_ceph_context, *engine, *references, *cache, *spurious_reads, *slow_ops,

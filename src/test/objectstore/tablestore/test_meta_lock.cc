@@ -51,7 +51,7 @@ class Gate {
   bool somebody_waits()
   {
     std::unique_lock l{mutex};
-    return changed.wait_for(l, 30s, [this] { return waiting > 0; });
+    return changed.wait_for(l, 5min, [this] { return waiting > 0; });
   }
 
  private:
@@ -165,7 +165,7 @@ TEST_F(StoreMetaLock, OneThatReadsHoldsUpNoOther)
     t.touch(pgs[1]->cid, object("new", 2));
     commit(pgs[1], std::move(t));
   });
-  EXPECT_EQ(std::future_status::ready, other.wait_for(20s));
+  EXPECT_EQ(std::future_status::ready, other.wait_for(5min));
   EXPECT_EQ(std::future_status::timeout, held_up.wait_for(0s));
   gate.open();
   held_up.get();

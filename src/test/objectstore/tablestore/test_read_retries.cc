@@ -1,6 +1,8 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // Reads that fail are repeated before they are an error.
+#include <chrono>
+
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
@@ -9,6 +11,22 @@
 #include "test/tablestore/engine/flaky_table.h"
 
 using namespace tablestore_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+class RetryingSurroundings : public WrappedSurroundings<FlakyDisk> {
+ public:
+  RetryingSurroundings(const std::string& dir, std::chrono::nanoseconds retry_time)
+    : WrappedSurroundings(dir), retry_time(retry_time) {}
+  std::chrono::nanoseconds read_retry_time() const override { return retry_time; }
+  std::chrono::nanoseconds usual() const { return WrappedSurroundings::read_retry_time(); }
+
+ private:
+  const std::chrono::nanoseconds retry_time;
+};
+
+}  // namespace
 
 class StoreReadRetries : public DamageFixture {
  protected:
@@ -16,7 +34,7 @@ class StoreReadRetries : public DamageFixture {
 
   std::unique_ptr<ObjectStore> new_store() override
   {
-    around = std::make_shared<WrappedSurroundings<FlakyDisk>>(dir);
+    around = std::make_shared<RetryingSurroundings>(dir, retry_time);
     return std::make_unique<TableStore>(g_ceph_context, dir, around);
   }
   void SetUp() override
@@ -35,7 +53,8 @@ class StoreReadRetries : public DamageFixture {
     disk().take_reads();
   }
 
-  std::shared_ptr<WrappedSurroundings<FlakyDisk>> around;
+  std::chrono::nanoseconds retry_time = 10min;   ///< from the next mount on
+  std::shared_ptr<RetryingSurroundings> around;
 };
 
 TEST_F(StoreReadRetries, AReadThatSucceedsWhenItIsRepeatedIsNoError)
@@ -141,6 +160,9 @@ TEST_F(StoreReadRetries, APartialOverwriteOfABadBlockReadsItNoMoreOftenThanARead
 TEST_F(StoreReadRetries, AReadThatTookLongToFailIsNotRepeated)
 {
   expect_clean = false;
+  retry_time = around->usual();
+  EXPECT_LE(retry_time, 1s);
+  remount({&ch});
   spoil(20000, Fault::slow_error, 100);
   EXPECT_EQ(-EIO, read_error(victim));
   EXPECT_EQ(1u, disk().take_reads().size());

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t mib = 1 << 20;
+constexpr auto long_enough = 5min;
 
 class BackgroundTest : public testing::Test {
  protected:
@@ -39,7 +40,7 @@ class BackgroundTest : public testing::Test {
     background->start();
   }
   bool await_prepared(uint64_t bytes) {
-    const auto deadline = Clock::now() + 20s;
+    const auto deadline = Clock::now() + long_enough;
     while (counters.prepared_bytes < bytes && Clock::now() < deadline) std::this_thread::yield();
     return counters.prepared_bytes >= bytes;
   }
@@ -89,7 +90,7 @@ TEST_F(BackgroundTest, MakesContainersAheadHoweverLongTheNextPieceIsAway) {
   ASSERT_EQ(counters.containers_created, 1u);
   ASSERT_TRUE(containers->reserve(3 * mib).ok());
   for (uint64_t bytes = 0; bytes < 3 * mib; bytes += 4096) containers->allocate(4096);
-  const auto deadline = Clock::now() + 20s;
+  const auto deadline = Clock::now() + long_enough;
   while (counters.containers_created < 2 && Clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(counters.containers_created, 2u);
 }
@@ -103,7 +104,7 @@ TEST_F(BackgroundTest, StopsAtOnceHoweverLongTheNextStepIsAway) {
   EXPECT_TRUE(await_prepared(mib));
   const auto begin = Clock::now();
   background->stop();
-  EXPECT_LT(Clock::now() - begin, 10s);
+  EXPECT_LT(Clock::now() - begin, long_enough);  // it is 12 days away
   EXPECT_EQ(counters.prepared_bytes, mib);
 }
 
@@ -143,7 +144,7 @@ TEST_F(BackgroundTest, RemovesIdleContainers) {
   ASSERT_TRUE(containers->reserve(12 * mib).ok());
   containers->unreserve(12 * mib);
   start();
-  const auto deadline = Clock::now() + 20s;
+  const auto deadline = Clock::now() + long_enough;
   while (counters.containers_removed < 2 && Clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(counters.containers_removed, 2u);
 }

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <thread>
 
+#include "disk_wrapper.h"
 #include "engine_fixture.h"
 #include "os/tablestore/engine/commit/lending.h"
 
@@ -12,7 +13,10 @@ constexpr uint64_t always_us = 1'000'000'000;  // no flush takes longer
 
 class CommitHereTest : public EngineFixture {
  protected:
-  CommitHereTest() { options.quick_flush_us = always_us; }
+  CommitHereTest() {
+    options.quick_flush_us = always_us;
+    options.vouch_after_ms = 0;  // the voucher would take the lane for a moment
+  }
 
   static std::shared_ptr<Txn> row(const std::string& key) {
     auto txn = std::make_shared<Txn>();
@@ -215,9 +219,28 @@ TEST_F(CommitHereTest, NobodyDoesWhereTheTableIsFarBehind) {
   engine->drain();
 }
 
+// Its flushes are quick, whatever the real one below is busy with.
+class UnflushedDisk : public DiskWrapper {
+ public:
+  using DiskWrapper::DiskWrapper;
+
+ protected:
+  std::unique_ptr<File> wrap(const std::string&, std::unique_ptr<File> file) override {
+    return std::make_unique<UnflushedFile>(std::move(file));
+  }
+
+ private:
+  class UnflushedFile : public FileWrapper {
+   public:
+    using FileWrapper::FileWrapper;
+    Status flush() override { return {}; }
+  };
+};
+
 // The thread of the lane gets a processor sooner than others do.
 TEST_F(CommitHereTest, NobodyDoesForAWhileAfterItTookTooLong) {
   options.quick_flush_us = 40'000;
+  disk = std::make_unique<UnflushedDisk>(std::shared_ptr<Disk>(std::move(disk)));
   format();
   open();
   // Slow where the thread that made it commits it; the lane's thread is as quick as ever.

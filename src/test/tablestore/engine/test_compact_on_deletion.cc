@@ -55,7 +55,7 @@ class CompactOnDeletionTest : public EngineFixture {
   }
   template <typename Condition>
   static bool is_soon(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(15);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

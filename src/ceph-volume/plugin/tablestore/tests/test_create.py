@@ -134,7 +134,7 @@ def test_program_that_dies_with_many_words_is_not_waited_for(directory: Path, cl
 
     def break_it() -> None:
         from ceph_volume import process
-        signal.alarm(20)
+        signal.alarm(300)
         whole = process.call
         process.call = lambda words, **options: whole(
             ["sh", "-c", many] if "--mkfs" in words else words, **options)

@@ -171,6 +171,10 @@ class Machine::Around : public tablestore::Surroundings {
     o.threads = machine.stepped_threads;
     o.accept_log_loss = accepts_log_loss;
   }
+  std::chrono::nanoseconds read_retry_time() const override
+  {
+    return std::chrono::nanoseconds::max();
+  }
   void transaction_begins(const std::shared_ptr<const Txn>& txn) override
   {
     if (machine.being_queued)
