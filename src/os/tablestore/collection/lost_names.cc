@@ -181,11 +181,14 @@ void LostNames::submit(std::shared_ptr<Txn> txn)
   engine.drain();
 }
 
-/// Also rows that are not in memory, of ranges that were.
+/// Also rows that are not in memory, of ranges that were. Those that are, one by one as well, and
+/// behind the range, which would hide them: then two blocks of the table say it.
 void LostNames::forget_known(Txn& txn, const std::string& first, const std::string& end)
 {
-  known.erase(known.lower_bound(first), known.lower_bound(end));
   txn.erase_range(Family::super, known_name_key(first), known_name_key(end));
+  const auto behind = known.lower_bound(end);
+  for (auto p = known.lower_bound(first); p != behind; p = known.erase(p))
+    txn.erase(Family::super, known_name_key(*p));
 }
 
 void LostNames::lose(std::string first, std::string end)
