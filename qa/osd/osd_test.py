@@ -20,8 +20,8 @@ from cephcluster.errors import ClusterError, Interrupted  # noqa: E402
 from cephcluster.file_system import KINDS  # noqa: E402
 from cephcluster.wait import signals_as_exceptions  # noqa: E402
 from osdtests import (boot, crash, damage, decay, dup, fast_commit,  # noqa: E402,F401
-                      full, full_file_system, growth_errors, objects, store_tool,
-                      tools)  # they register their tests
+                      full, full_file_system, growth_errors, objects, rotten_rows,
+                      store_tool, tools)  # they register their tests
 from osdtests.bed import TESTS, Bed, Kind, Test  # noqa: E402
 
 TEST_SECONDS = 900      # far more than any test takes; what waits for a client gives up earlier

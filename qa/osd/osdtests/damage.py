@@ -21,21 +21,21 @@ from .tools import fresh, listed, tool
 REPAIR_SECONDS = 120
 
 
-def damage_onode(bed: Bed, osd: Daemon, name: str, only_snapshots: bool = False) -> None:
-    environment = {"TABLESTORE_TEST_OBJECT": name}
-    if only_snapshots:
-        environment["TABLESTORE_TEST_SNAPSHOTS"] = "1"
-    run_tool("ceph_test_tablestore", "--tablestore-test-child", "damage-onode",
-             bed.cluster.layout.data(osd.name), environment=environment)
+def damage_rows(bed: Bed, osd: Daemon, name: str, rows: str = "onodes") -> None:
+    """Of an object: its "onodes" (all, or only the "head"'s or those of its "snapshots"), or the
+    "shards" of its head."""
+    run_tool("ceph_test_tablestore", "--tablestore-test-child", "damage-rows",
+             bed.cluster.layout.data(osd.name),
+             environment={"TABLESTORE_TEST_OBJECT": name, "TABLESTORE_TEST_ROWS": rows})
 
 
 def restart_damaged(bed: Bed, osd: Daemon, *names: str, snapshots_of: tuple[str, ...] = ()) -> None:
     """`osd` cannot read these objects any more, nor the snapshots of those."""
     osd.stop()
     for name in names:
-        damage_onode(bed, osd, name)
+        damage_rows(bed, osd, name)
     for name in snapshots_of:
-        damage_onode(bed, osd, name, only_snapshots=True)
+        damage_rows(bed, osd, name, "snapshots")
     bed.cluster.restart_killed(osd)
     bed.cluster.recovered()
 
@@ -130,7 +130,7 @@ def objectstore_tool_repairs_before_pg_repair(bed: Bed) -> None:
         data = write(io, "object", 300_000)
         replica = bed.cluster.osds[group_of(bed, io)["acting"][1]]
         replica.stop()
-        damage_onode(bed, replica, "object")
+        damage_rows(bed, replica, "object")
         for operation in ("repair", "fsck"):
             try:
                 tool(bed, replica, "--op", operation)

@@ -11,10 +11,10 @@ import rados
 from cephcluster.daemons import Daemon
 from cephcluster.errors import ClusterError
 from cephcluster.scrub import damaged, deep_scrub, repair, scrubbed_deeply
+from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_bytes, check_equal, test
-from .tools import tool
 
 BLOCK = 4096
 OBJECT_BYTES = 100_000
@@ -202,10 +202,14 @@ def make_whole(bed: Bed, osd: Daemon) -> None:
     """The tool's repair gives up what is rotten in the table, all of which `pg repair` has brought
     back: nothing of it is left for who uses this OSD next."""
     osd.stop()
+    words = ("ceph-tablestore-tool", "repair", "--path", bed.cluster.layout.data(osd.name))
     try:
-        tool(bed, osd, "--op", "repair")
-    except ClusterError:        # it says what it gives up, once
-        tool(bed, osd, "--op", "repair")
+        run_tool(*words)
+    except ClusterError as first:       # it says what it gives up, once
+        try:
+            run_tool(*words)
+        except ClusterError as second:
+            raise ClusterError(str(second), details=[*first.details, *second.details]) from first
     bed.cluster.restart_killed(osd)
     bed.cluster.recovered()
     osd.ask("tablestore settle lost objects")

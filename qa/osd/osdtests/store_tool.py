@@ -14,7 +14,7 @@ from cephcluster.daemons import Daemon
 from cephcluster.tool import COMMAND_SECONDS, run_tool
 
 from .bed import Bed, check, check_equal, test
-from .damage import damage_onode
+from .damage import damage_rows
 from .tools import check_filled, fill
 
 DONE, ERRORS, USAGE, IN_USE, NO_STORE, FAILED, NO_SPACE = 0, 1, 2, 3, 4, 5, 6
@@ -137,7 +137,7 @@ def store_tool_finds_damage_and_repairs(bed: Bed) -> str:
         contents = fill(io)
         bed.osd.stop()
         path = data(bed, bed.osd)
-        damage_onode(bed, bed.osd, "object_9")
+        damage_rows(bed, bed.osd, "object_9")
         found = told(bed, path, "fsck", expect=ERRORS)
         check(any("object_9" in line for line in found["findings"]), f"fsck says {found}")
         check_equal(found["left"], found["errors"], "errors that are left by fsck")

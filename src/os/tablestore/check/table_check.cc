@@ -141,10 +141,10 @@ void TableCheck::report(const DamagedTableFile& file)
   std::vector<DamagedTableFile::Gap> gaps = file.gaps;
   if (gaps.empty())
     gaps.push_back({});
-  for (const auto& [after, before] : gaps) {
+  for (const auto& gap : gaps) {
     error(file.path + " is damaged: " + what_is_in(file.family) + " between " +
-          name_of(file.family, after.empty() ? file.first : after) + " and " +
-          name_of(file.family, before.empty() ? file.last : before) + ": " + file.why);
+          name_of(file.family, gap.after.empty() ? file.first : gap.after) + " and " +
+          name_of(file.family, gap.before.empty() ? file.last : gap.last()) + ": " + file.why);
   }
 }
 

@@ -50,8 +50,9 @@ enum class Family : uint32_t {
   super = 0,    // the engine's own rows, under "\0"; the store's, under any other first byte
   object = 1,   // onodes and extent-map segments; under "\0", as above, copies of engine rows
   data = 2,     // inline data
-  omap = 3,
+  omap = 3,     // keys begin with a pool: no block of the table has rows of two
 };
+inline constexpr size_t omap_pool_bytes = 8;
 inline constexpr unsigned families = 4;
 
 // Where log lines go, and what "fatal" does.
@@ -214,7 +215,16 @@ class RowIterator {
 // A file of the table of which something cannot be read: rows, or what leads to them.
 struct DamagedTableFile {
   struct Gap {
-    std::string after, before;  // keys of rows that can be read; empty: the file's first, last
+    // What is lost is behind `after` and before `before`: rows that can be read, or, where the
+    // index says which is the last that is lost, that one's key and a 0 byte. Empty: the file's
+    // first, last.
+    std::string after, before;
+
+    // For people: a row at the end of it.
+    std::string_view last() const {
+      const std::string_view end = before;
+      return end.ends_with('\0') ? end.substr(0, end.size() - 1) : end;
+    }
   };
   Family family;
   std::string path;

@@ -299,8 +299,14 @@ int ObjectData::fiemap(const OnodeRef& o, uint64_t offset, uint64_t length,
     return 0;
   }
   const BlockRange range{block_floor(offset), block_ceil(end)};
-  if (int r = map.load(*o, range); r < 0)
+  if (int r = map.load(*o, range); r == -EIO) {
+    // Nobody knows what is mapped. Taken as all of it, it is an error to whoever reads that; an OSD
+    // does not copy it as a hole (ReplicatedBackend::build_push_op).
+    out[offset] = end - offset;
+    return 0;
+  } else if (r < 0) {
     return r;
+  }
   auto last = out.end();
   for (const ExtentMap::Piece& piece : map.lookup(*o, range)) {
     const uint64_t from = std::max(piece.logical_block * block_bytes, offset);

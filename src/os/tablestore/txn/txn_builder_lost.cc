@@ -42,6 +42,7 @@ void TxnBuilder::skip_operands(Transaction::iterator& i, const Transaction::Op& 
   switch (op.op) {
   case Transaction::OP_WRITE:
   case Transaction::OP_OMAP_SETHEADER:
+  case Transaction::OP_COLL_HINT:
     i.decode_bl(skipped);
     return;
   case Transaction::OP_SETATTR:
@@ -90,6 +91,13 @@ int TxnBuilder::execute_on_lost(Operands& at, const Transaction::Op& op, Collect
       // OSD maps and the superblock, which are always written whole.
       drop(o);
       return execute_on_object(at, op, c, o);
+    }
+    break;
+  case Transaction::OP_TRUNCATE:
+    if (c.cid.is_meta() && op.off == 0) {
+      // So the superblock and the history of pg_num begin, before they are written whole.
+      drop(o);
+      return create(o);
     }
     break;
   case Transaction::OP_TRIMCACHE:

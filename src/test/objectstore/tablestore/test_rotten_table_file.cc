@@ -594,6 +594,34 @@ TEST_F(StoreRottenTableFile, ARepairKeepsWhatIsLeftOfAnObjectThatIsTheOsdsOwn)
   expect_clean = true;
 }
 
+// Their numbers are behind it, and before the next pool's; so they would lie in the gap that the
+// rotten block leaves, if nobody knew where it ends.
+TEST_F(StoreRottenTableFile, ARepairGivesUpNoOmapOfObjectsThatAreYoungerThanTheFile)
+{
+  const ghobject_t old = object("old"), young = object("young");
+  set_many_keys(old);
+  Handle behind = make_collection(pg(2));
+  const ghobject_t other_pool = object("other", 2);
+  Transaction t;
+  std::map<std::string, bufferlist> keys{{"key", to_bl("value")}};
+  t.touch(behind->cid, other_pool);
+  t.omap_setkeys(behind->cid, other_pool, keys);
+  commit(behind, std::move(t));
+  behind.reset();
+  ASSERT_NO_FATAL_FAILURE(rot_and_open(many_text(many - 1)));
+  Transaction later;
+  later.touch(ch->cid, young);
+  later.omap_setkeys(ch->cid, young, keys);
+  commit(ch, std::move(later));
+  ch.reset();
+  umount();
+  EXPECT_GT(store->repair(false), 1);
+  EXPECT_EQ(1, store->repair(false));
+  ASSERT_NO_FATAL_FAILURE(open());
+  EXPECT_EQ(-EIO, omap_result(old));
+  EXPECT_EQ(0, omap_result(young));
+}
+
 /// Objects of the OSD's own, whose onodes come first.
 class StoreRottenOwnOnodes : public StoreRottenTableFile {
  protected:

@@ -446,6 +446,51 @@ TEST_F(RottenTableTest, WhatRotsDuringASalvageIsNotPassedOver) {
   EXPECT_NE(damaged.status().what().find("scrub"), std::string::npos) << damaged.status().what();
 }
 
+// Not only with the next row of the file: what was written later may lie between.
+TEST_F(RottenTableTest, WhatIsLostWithABlockEndsWithItsLastRow) {
+  ASSERT_NO_FATAL_FAILURE(make_table(true));
+  ASSERT_NO_FATAL_FAILURE(let_rot(Rot::data));
+  ASSERT_NO_FATAL_FAILURE(open());
+  const std::set<unsigned> lost = lost_rows();
+  ASSERT_FALSE(lost.empty());
+  const auto damaged = engine->find_table_damage();
+  ASSERT_TRUE(damaged.ok()) << damaged.status().what();
+  ASSERT_EQ(damaged->size(), 1u);
+  ASSERT_EQ(damaged->front().gaps.size(), 1u);
+  const DamagedTableFile::Gap& gap = damaged->front().gaps.front();
+  std::string last;
+  for (unsigned i : lost)
+    if (!is_erased(i)) last = key(i);
+  EXPECT_EQ(gap.last(), last);
+  EXPECT_EQ(gap.before, last + '\0');
+  EXPECT_LT(gap.after, key(*lost.begin()));
+}
+
+TEST_F(RottenTableTest, BlocksOfOmapEndWithTheirPool) {
+  const std::string one = "pool 001", other = "pool 002";
+  ASSERT_EQ(one.size(), omap_pool_bytes);
+  auto txn = std::make_shared<Txn>();
+  for (const std::string& pool : {one, other})
+    for (unsigned i = 0; i < 3; ++i) txn->put(Family::omap, pool + key(i), pool + value(i, "new"));
+  commit(txn);
+  ASSERT_TRUE(engine->checkpoint().ok());
+  ASSERT_TRUE(engine->close().ok());
+  engine.reset();
+  for (const auto& path : files()) {
+    rotten = path;
+    if (const size_t at = read_file().find(one + "new"); at != std::string::npos) {
+      ASSERT_NO_FATAL_FAILURE(flip(at));
+      break;
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(open());
+  std::string found;
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(engine->get(Family::omap, one + key(i), &found).status().code(), EIO) << i;
+    EXPECT_EQ(get(Family::omap, other + key(i)), other + value(i, "new"));
+  }
+}
+
 // A sound file of the same keys does not lose rows with the damaged one, unnamed.
 TEST_F(RottenTableTest, WhatRotsElsewhereDuringASalvageIsNamedByTheNext) {
   options.table_cache_bytes = 1 << 20;

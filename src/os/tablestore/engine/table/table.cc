@@ -6,6 +6,7 @@
 #include "os/tablestore/engine/table/counter_merge.h"
 #include "os/tablestore/engine/table/failed_syncs.h"
 #include "os/tablestore/engine/table/file_rows.h"
+#include "os/tablestore/engine/table/prefix_blocks.h"
 #include "os/tablestore/engine/table/quota_fs.h"
 #include "os/tablestore/engine/table/repeated_table_reads.h"
 #include "os/tablestore/engine/table/rocksdb_status.h"
@@ -128,6 +129,10 @@ rocksdb::ColumnFamilyOptions family_options(Family family, const TableOptions& o
   table.cache_index_and_filter_blocks_with_high_priority = true;
   table.pin_top_level_index_and_filter = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
+  // A block that cannot be read has no row behind what its index says: see gaps_of().
+  table.index_shortening = rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
+  if (family == Family::omap)
+    table.flush_block_policy_factory = make_prefix_blocks(omap_pool_bytes);
   table.format_version = 5;
   table.block_size = table_block_bytes;
   o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));

@@ -58,6 +58,20 @@ std::optional<rocksdb::LiveFileMetaData> live_file(rocksdb::DB& db, uint64_t num
   return *found;
 }
 
+// Goes on behind the block at which the iterator stands because it cannot be read, and behind those
+// that follow it and cannot be read either. Where the last of them ends, the index says: rows that
+// were written later may lie between there and the next row of this file. False where the index
+// cannot be read.
+bool step_behind_damage(rocksdb::Iterator& it, std::string* end) {
+  std::string separator;
+  while (!it.status().ok()) {
+    if (!it.GetProperty("rocksdb.iterator.unreadable-block-end", &separator).ok()) return false;
+    *end = separator + '\0';
+    it.Seek(*end);
+  }
+  return true;
+}
+
 // The rows between which some cannot be read.
 std::vector<DamagedTableFile::Gap> gaps_of(rocksdb::SstFileReader& reader) {
   std::vector<DamagedTableFile::Gap> gaps;
@@ -70,6 +84,10 @@ std::vector<DamagedTableFile::Gap> gaps_of(rocksdb::SstFileReader& reader) {
   for (strict->SeekToFirst();;) {
     for (; strict->Valid(); strict->Next()) last = strict->key().ToString();
     if (strict->status().ok()) break;
+    if (std::string end; step_behind_damage(*strict, &end)) {
+      gaps.push_back({last, end});
+      continue;
+    }
     if (!last.empty()) over->Seek(last);
     while (over->Valid() && over->key().compare(last) <= 0) over->Next();
     gaps.push_back({last, over->Valid() ? over->key().ToString() : std::string()});
@@ -101,10 +119,10 @@ std::string text_of(const DamagedTableFile& file) {
   for (size_t i = 0; i < file.gaps.size(); ++i) {
     if (i == gaps_named_max)
       return text + " and " + std::to_string(file.gaps.size() - i) + " more; " + file.why + ")";
-    const auto& [after, before] = file.gaps[i];
+    const DamagedTableFile::Gap& gap = file.gaps[i];
     if (i > 0) text += ", ";
-    text += printable(after.empty() ? file.first : after) + " and " +
-            printable(before.empty() ? file.last : before);
+    text += printable(gap.after.empty() ? file.first : gap.after) + " and " +
+            printable(gap.before.empty() ? file.last : gap.last());
   }
   return text + "; " + file.why + ")";
 }
