@@ -15,7 +15,7 @@ from cephcluster.tool import run_tool
 from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_bytes, check_equal, test
-from .decay import health_codes, make_whole, place_in_table, wait_for_lost_objects
+from .decay import health_codes, make_whole, places_in_table, wait_for_lost_objects
 from .tools import fresh, listed, tool
 
 REPAIR_SECONDS = 120
@@ -177,7 +177,7 @@ def a_snapshot_that_the_primary_cannot_read_is_not_gone(bed: Bed) -> None:
         io = bed.cluster.client.open_pool(pool)
         for name in ("head", "clone"):
             write(io, name, 300_000)
-        bed.rados(pool, "mksnap", "before")
+        io.create_snap("before")
         heads = {name: write(io, name, 200_000) for name in ("head", "clone")}
         primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
         restart_damaged(bed, primary, "head", snapshots_of=("clone",))
@@ -211,7 +211,8 @@ def a_repair_of_the_primarys_table_makes_no_object_absent(bed: Bed) -> str:
         primary = bed.cluster.osds[group["acting"][0]]
         primary.ask("tablestore checkpoint")
         primary.kill()
-        place_in_table(bed, primary, mark).flip()
+        for place in places_in_table(bed, primary, mark):
+            place.flip()
         repair_by_tool(bed, primary)
         bed.cluster.restart_killed(primary)
         bed.cluster.recovered()
@@ -265,7 +266,8 @@ def a_primary_that_cannot_list_all_stops_its_backfill(bed: Bed) -> str:
         target.stop()
         tool(bed, target, "--op", "remove", "--force", "--pgid", pgid)
         primary.kill()
-        place_in_table(bed, primary, mark).flip()
+        for place in places_in_table(bed, primary, mark):
+            place.flip()
         bed.cluster.restart_killed(primary)
         bed.cluster.restart_killed(target)
         wait_for_state(bed, io, lambda state: "backfill_unfound" in state)

@@ -1,6 +1,7 @@
 """ceph-objectstore-tool --op dup: a stopped OSD moves to another kind of store, and back."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import rados
 
+from cephcluster.file_system import FileSystem
 from cephcluster.scrub import damaged, scrubbed_deeply
 from cephcluster.tool import COMMAND_SECONDS, run_tool
 
@@ -23,12 +25,18 @@ MANY, MANY_BYTES = 4000, 5000
 HOLE = 64 << 20
 BLOCK_DEVICE_BYTES = 4 << 30
 INTERRUPTIONS = 3
+LARGE, LARGE_BYTES = 150, 4 << 20
+SMALL_BYTES = 800 << 20
 
 
 def empty_store(bed: Bed, kind: str) -> Path:
     path = bed.file(f"dup_{kind}")
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
+    return make_store(bed, kind, path)
+
+
+def make_store(bed: Bed, kind: str, path: Path) -> Path:
     device = [f"--bluestore_block_size={BLOCK_DEVICE_BYTES}"] if kind == "bluestore" else []
     words = ["ceph-objectstore-tool", "--no-mon-config", "--type", kind, "--op", "mkfs",
              "--data-path", str(path), "--fsid", (data(bed, bed.osd) / "fsid").read_text().strip(),
@@ -143,6 +151,36 @@ def dup_to_bluestore_and_back_keeps_all(bed: Bed) -> str:
     return f"{MANY + len(contents)} objects"
 
 
+def snapshots_in(bed: Bed, path: Path) -> list[str]:
+    """Keys of SnapMapper's object."""
+    return run_tool("ceph-objectstore-tool", "--no-mon-config", "--data-path", path, "--pgid",
+                    "meta", "snapmapper", "list-omap",
+                    environment={"CEPH_CONF": str(bed.cluster.layout.conf)}).splitlines()
+
+
+@test(stores=ONLY)
+def dup_into_a_target_that_is_too_small_says_so(bed: Bed) -> None:
+    """Before it has written what does not fit: a store that runs out of space ends the process."""
+    with bed.pool(groups=1) as pool:
+        io = bed.cluster.client.open_pool(pool)
+        for number in range(LARGE):
+            io.write_full(f"large_{number}", os.urandom(LARGE_BYTES))
+        bed.osd.stop()
+        small = FileSystem(bed.file("small.img"), bed.file("dup_tablestore"))
+        small.remove()
+        shutil.rmtree(small.directory, ignore_errors=True)
+        small.directory.mkdir()
+        small.make("xfs", SMALL_BYTES)
+        try:
+            shutil.rmtree(small.directory / "lost+found", ignore_errors=True)
+            target = make_store(bed, "tablestore", small.directory)
+            dup(bed, data(bed, bed.osd), target, refused="the target is full")
+        finally:
+            small.remove()
+        start_again(bed)
+        io.close()
+
+
 @test(stores=ONLY)
 def dup_leaves_nothing_out(bed: Bed) -> None:
     """What cannot be read ends it, and is named; when that is gone it goes on. A target that is not
@@ -151,13 +189,21 @@ def dup_leaves_nothing_out(bed: Bed) -> None:
         io = bed.cluster.client.open_pool(pool)
         for name in ("whole", "rotten"):
             io.write_full(name, os.urandom(100_000))
+        io.create_snap("before")
+        io.write_full("rotten", os.urandom(100_000))
         mapped = bed.cluster.client.mon("osd map", pool=pool, object="rotten")
-        rot(bed, bed.osd, oid_of(mapped, "rotten"))
+        snapshot = io.lookup_snap("before").snap_id
+        rot(bed, bed.osd, oid_of(mapped, "rotten").replace(":head#", f":{snapshot:x}#"))
         bed.osd.stop()
         home, target = data(bed, bed.osd), empty_store(bed, "tablestore")
         dup(bed, home, target, refused="cannot read the data of")
         check(not (target / "ready").exists(), "a part of a store counts as an OSD")
-        tool(bed, bed.osd, "--pgid", mapped["pgid"], "rotten", "remove")
+        clone, = (line for line in tool(bed, bed.osd, "--op", "list", "rotten").splitlines()
+                  if json.loads(line)[1]["snapid"] == snapshot)
+        tool(bed, bed.osd, clone, "remove")
+        check("goes on" in dup(bed, home, target), "dup does not go on")
+        check_equal(snapshots_in(bed, target), snapshots_in(bed, home),
+                    "what the copy knows of snapshots")
         start_again(bed)
         bed.osd.stop()
         dup(bed, home, target, refused="before its OSD ran again")

@@ -203,7 +203,7 @@ def snapshots_keep_and_roll_back(bed: Bed) -> None:
         io = bed.cluster.client.open_pool(pool)
         for name, data in old.items():
             io.write_full(name, data)
-        bed.rados(pool, "mksnap", "before")
+        io.create_snap("before")
         for name in ("overwritten", "rolled"):
             io.write(name, patch, 99_999)
         io.trunc("rolled", 120_000)

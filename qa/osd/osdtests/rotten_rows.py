@@ -2,6 +2,7 @@
 its replicas and its next start make of the store's error."""
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -21,7 +22,7 @@ from cephcluster.wait import wait_until
 from .bed import Bed, check, check_bytes, check_equal, test
 from .damage import (damage_rows, find_damage, group_of, repair, short_logs,
                      wait_for_state)
-from .decay import Place, check_only_shards_of, make_whole, place_in_table, processes
+from .decay import Place, check_only_shards_of, make_whole, places_in_table, processes
 from .fullness import result_of
 from .tools import fresh, tool
 
@@ -30,6 +31,7 @@ VALUE_BYTES = 200       # so that an object's keys are several blocks of the tab
 MIB = 1 << 20
 END_SECONDS = 120
 MARK_CHARS = 24
+OMAP_FILE = b"nameomap"     # the name of the column family, among the properties of a table file
 COUNTER = "key_30_count"
 
 
@@ -82,6 +84,11 @@ def add_one(io: rados.Ioctx, name: str) -> rados.Completion:
                           b"".join(struct.pack("<I", len(word)) + word for word in words))
 
 
+def around_the_counter(values: dict[str, bytes]) -> list[bytes]:
+    """It is in the block of the one or of the other."""
+    return [values["key_30"], values["key_31"]]
+
+
 def check_done(bed: Bed, *completions: rados.Completion) -> None:
     for completion in completions:
         check_equal(result_of(bed, completion), 0, "result of an operation")
@@ -98,7 +105,7 @@ def rot_below(bed: Bed, osd: Daemon, *values: bytes) -> None:
     """The OSD starts again, and cannot read the blocks of its table that have these."""
     osd.ask("tablestore checkpoint")
     osd.kill()
-    places = [place_in_table(bed, osd, value) for value in values]
+    places = [place for value in values for place in places_in_table(bed, osd, value)]
     for place in places:
         place.flip()
     bed.cluster.restart_killed(osd)
@@ -110,7 +117,7 @@ def omap_that_the_primary_cannot_read_comes_from_a_replica(bed: Bed) -> str:
     """By whatever it is asked for: as the data of an object does."""
     with bed.pool(groups=1, size=3) as pool:
         io = bed.cluster.client.open_pool(pool)
-        header = os.urandom(VALUE_BYTES).hex()
+        header = secrets.token_urlsafe(VALUE_BYTES)
 
         def check_header(name: str) -> None:
             bed.rados(pool, "getomapheader", name, fresh(bed, "header"))
@@ -132,8 +139,9 @@ def omap_that_the_primary_cannot_read_comes_from_a_replica(bed: Bed) -> str:
         contents = {name: keys_of(io, name) for name in ways}
         bed.rados(pool, "setomapheader", "header", header)
         primary = bed.cluster.osds[group_of(bed, io)["acting"][0]]
-        rot_below(bed, primary, header.encode(),
-                  *(contents[name]["key_30"] for name in ways if name != "header"))
+        rot_below(bed, primary, header[:MARK_CHARS].encode(),
+                  *around_the_counter(contents["counted"]),
+                  *(contents[name]["key_30"] for name in ways if name not in ("header", "counted")))
         check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
         alive = processes(bed)
         for name, check_way in ways.items():
@@ -149,6 +157,11 @@ def omap_that_the_primary_cannot_read_comes_from_a_replica(bed: Bed) -> str:
     return f"{len(ways)} ways"
 
 
+def waiting_for_clean(osd: Daemon) -> int:
+    return sum("waiting for clean to repair" in str(operation)
+               for operation in osd.ask("dump_ops_in_flight")["ops"])
+
+
 @test(osds=3, stores=("tablestore",))
 def nothing_passes_a_write_that_waits_for_omap_to_be_repaired(bed: Bed) -> None:
     """As it does while an OSD is away: what the same client sends behind it comes behind it."""
@@ -156,16 +169,18 @@ def nothing_passes_a_write_that_waits_for_omap_to_be_repaired(bed: Bed) -> None:
         io = bed.cluster.client.open_pool(pool)
         values = keys_of(io, "object")
         primary, _, away = (bed.cluster.osds[number] for number in group_of(bed, io)["acting"])
-        rot_below(bed, primary, values["key_30"])
+        rot_below(bed, primary, *around_the_counter(values))
         away.stop()
         bed.cluster.client.mon("osd down", ids=[away.ident])
         wait_for_state(bed, io, lambda state: "undersized" in state and "active" in state)
         first = add_one(io, "object")
-        wait_until("the class to wait for the repair", lambda: "waiting for clean to repair" in str(
-            primary.ask("dump_ops_in_flight")), END_SECONDS)
+        wait_until("the class to wait for the repair", lambda: waiting_for_clean(primary) == 1,
+                   END_SECONDS)
         with rados.WriteOpCtx() as operation:
             io.set_omap(operation, (COUNTER,), (b"7",))
             second = io.operate_aio_write_op(operation, "object")
+            wait_until("the write behind it to wait, too", lambda: waiting_for_clean(primary) == 2,
+                       END_SECONDS)
             bed.cluster.restart_killed(away)
             check_done(bed, first, second)
         check_equal(counted(io, "object"), b"7", "the counter")
@@ -186,6 +201,8 @@ def deep_scrub_finds_rotten_omap_and_repair_mends_it(bed: Bed) -> None:
         rot_below(bed, acting[1], contents["of a replica"]["key_30"])
         alive = processes(bed)
         find_damage(bed)
+        check_equal(blamed(bed, pool, io), {"of the primary": {acting[0].ident},
+                                            "of a replica": {acting[1].ident}}, "blamed OSDs")
         repair(bed, io)
         bed.cluster.recovered()
         deep_scrub(bed.cluster)
@@ -199,8 +216,8 @@ def deep_scrub_finds_rotten_omap_and_repair_mends_it(bed: Bed) -> None:
 
 @test(osds=3, stores=("tablestore",))
 def a_replica_that_is_read_from_sends_clients_to_the_primary(bed: Bed) -> str:
-    """Where it cannot read omap, or data. Which OSD a client asks is chance: all but the primary
-    are rotten."""
+    """Where it cannot read omap. Which OSD a client asks is chance: all but the primary are
+    rotten."""
     with bed.pool(groups=1, size=3) as pool:
         io = bed.cluster.client.open_pool(pool)
         values = keys_of(io, "object")
@@ -217,6 +234,8 @@ def a_replica_that_is_read_from_sends_clients_to_the_primary(bed: Bed) -> str:
         check(any(asked[osd.name] for osd in acting[1:]), f"no replica was asked: {asked}")
         check_equal(processes(bed), alive, "processes of the OSDs")
         find_damage(bed)
+        check_equal(blamed(bed, pool, io), {"object": {osd.ident for osd in acting[1:]}},
+                    "blamed OSDs")
         repair(bed, io)
         deep_scrub(bed.cluster)
         io.close()
@@ -226,7 +245,16 @@ def a_replica_that_is_read_from_sends_clients_to_the_primary(bed: Bed) -> str:
 
 
 def asked_as_replica(osd: Daemon) -> int:
-    return int(osd.ask("perf dump")["osd"]["replica_read"])
+    """Counted where it begins to read."""
+    return int(osd.ask("perf dump")["osd"]["replica_read_served"])
+
+
+def blamed(bed: Bed, pool: str, io: rados.Ioctx) -> dict[str, set[str]]:
+    """By the scrub of the pool's only placement group."""
+    pgid = str(group_of(bed, io)["pgid"])
+    found = json.loads(bed.rados(pool, "list-inconsistent-obj", pgid))["inconsistents"]
+    return {each["object"]["name"]: {str(shard["osd"]) for shard in each["shards"]
+                                     if shard["errors"]} for each in found}
 
 
 def damaged_shards(bed: Bed, osd: Daemon, *names: str) -> None:
@@ -245,7 +273,7 @@ def an_extent_map_that_cannot_be_read_is_not_pushed_as_zeros(bed: Bed) -> None:
         contents = {name: os.urandom(MIB) for name in ("damaged", "with a clone", "sound")}
         for name, data in contents.items():
             io.write_full(name, data)
-        bed.rados(pool, "mksnap", "before")
+        io.create_snap("before")
         old = contents["with a clone"]
         contents["with a clone"] = os.urandom(4096) + old[4096:]
         io.write_full("with a clone", contents["with a clone"])
@@ -299,7 +327,7 @@ def snapped_with_a_rotten_head(bed: Bed, pool: str) -> Iterator[Snapped]:
     io = bed.cluster.client.open_pool(pool)
     snapped = Snapped(bed, pool, io, os.urandom(300_000), os.urandom(200_000))
     io.write_full("object", snapped.old)
-    bed.rados(pool, "mksnap", "before")
+    io.create_snap("before")
     io.write_full("object", snapped.new)
     for number in range(40):        # short logs do not go back behind these
         io.write_full(f"other_{number}", b"other")
@@ -387,17 +415,23 @@ def an_image_whose_extent_maps_cannot_be_read_comes_from_a_replica(bed: Bed) -> 
         io.close()
 
 
-def rot_in_group(bed: Bed, osd: Daemon, entry: str, behind: bytes = b"") -> None:
-    """In a placement group's log, where it tells of a change of this object; or behind that, where
-    these bytes are next. (Blocks are compressed: what is found was not there before.)"""
-    places = []
-    for file in (bed.cluster.layout.data(osd.name) / "table").glob("*.sst"):
-        table = file.read_bytes()
-        at = table.find(entry.encode())
-        if at >= 0 and b"snapset" not in table:     # which the object's own row has
-            places.append(Place(file, table.find(behind, at)))
-    check_equal(len(places), 1, f"table files of omap that have {entry}")
-    places[0].flip()
+def rot_in_group(bed: Bed, osd: Daemon, entries: list[str], behind: bytes = b"") -> None:
+    """In a placement group's log, where it tells of a change of one of these objects; or behind
+    that, where these bytes are next. (Blocks are compressed: most of what is looked for is
+    found.)"""
+    tables = {file: file.read_bytes()
+              for file in (bed.cluster.layout.data(osd.name) / "table").glob("*.sst")}
+    for entry in entries:
+        places = [Place(file, table.find(behind, at)) for file, table in tables.items()
+                  if OMAP_FILE in table and (at := table.find(entry.encode())) >= 0]
+        if places and all(place.offset >= 0 for place in places):
+            break
+    else:
+        raise ClusterError(f"none of {entries} is in a table file of omap",
+                           details=[f"{file.name}: {OMAP_FILE in table}, {len(table)} bytes"
+                                    for file, table in tables.items()])
+    for place in places:
+        place.flip()
 
 
 def ends_with(bed: Bed, osd: Daemon, words: tuple[str, ...]) -> None:
@@ -418,7 +452,7 @@ def ends_with(bed: Bed, osd: Daemon, words: tuple[str, ...]) -> None:
         shutil.rmtree(report)
 
 
-def group_is_refused(bed: Bed, behind: bytes = b"") -> None:
+def group_is_refused(bed: Bed, what: str, behind: bytes = b"") -> None:
     """The OSD says which group it is and what to do; done so, the group comes back from others."""
     with bed.pool(groups=1, size=3) as pool:
         io = bed.cluster.client.open_pool(pool)
@@ -430,8 +464,10 @@ def group_is_refused(bed: Bed, behind: bytes = b"") -> None:
         pgid, victim = str(group["pgid"]), bed.cluster.osds[group["acting"][0]]
         victim.ask("tablestore checkpoint")
         victim.kill()
-        rot_in_group(bed, victim, list(contents)[40][-MARK_CHARS:], behind)
-        ends_with(bed, victim, (pgid, "cannot be read", "--op remove"))
+        marks = [name[-MARK_CHARS:] for name in contents]
+        rot_in_group(bed, victim, marks[30:50], behind)
+        ends_with(bed, victim, (f"the {what} of placement group {pgid} cannot be read",
+                                "--op remove"))
         tool(bed, victim, "--op", "remove", "--force", "--pgid", pgid)
         bed.cluster.restart_killed(victim)
         bed.cluster.recovered()
@@ -444,9 +480,9 @@ def group_is_refused(bed: Bed, behind: bytes = b"") -> None:
 
 @test(osds=3, stores=("tablestore",))
 def a_rotten_log_of_a_placement_group_is_not_taken_for_a_short_one(bed: Bed) -> None:
-    group_is_refused(bed)
+    group_is_refused(bed, "log")
 
 
 @test(osds=3, stores=("tablestore",))
 def rotten_info_of_a_placement_group_is_named(bed: Bed) -> None:
-    group_is_refused(bed, b"epoch")
+    group_is_refused(bed, "info", b"epoch")

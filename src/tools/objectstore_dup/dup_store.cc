@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t piece_bytes = 8 << 20;        // of one transaction
 constexpr uint64_t least_available = 256 << 20;  // below it the target counts as full
+constexpr uint64_t bytes_between_looks = 64 << 20;  // at the target's space
 constexpr int list_at_once = 1000;
 /// In the target: what the source was, and behind it whether all of it is there.
 constexpr const char* source_key = "dup_source";
@@ -121,7 +122,7 @@ class Dup {
     if (!ch)
       return failed("cannot open a collection of the source", -ENOENT);
     Target target;
-    if (int r = dst.collection_exists(cid) ? go_on(cid, &target) : create(cid, ch, &target); r < 0)
+    if (int r = dst.collection_exists(cid) ? go_on(cid, ch, &target) : create(cid, ch, &target); r < 0)
       return r;
     objects = bytes = keys = 0;
     for (ghobject_t pos = target.from; !pos.is_max();) {
@@ -129,8 +130,6 @@ class Dup {
       if (int r = src.collection_list(ch, pos, ghobject_t::get_max(), list_at_once, &listed, &pos);
           r < 0)
         return failed("cannot list a collection of the source", r);
-      if (int r = check_space(); r < 0)
-        return r;
       for (const ghobject_t& oid : listed) {
         if (int r = copy_object(cid, ch, target.handle, oid); r < 0)
           return r;
@@ -157,11 +156,15 @@ class Dup {
   }
 
   /// Objects are copied in the order in which they are listed, so that only the last one may be a
-  /// part of itself.
-  int go_on(const coll_t& cid, Target* target)
+  /// part of itself. What the OSD keeps of its own may have changed since, by the tools that
+  /// mended or removed what could not be read: that is copied anew.
+  int go_on(const coll_t& cid, ObjectStore::CollectionHandle& ch, Target* target)
   {
     target->handle = dst.open_collection(cid);
     bool any = false;
+    spg_t pgid;
+    const bool is_pg = cid.is_pg(&pgid);
+    ObjectStore::Transaction t;
     for (ghobject_t pos; !pos.is_max();) {
       std::vector<ghobject_t> listed;
       if (int r = dst.collection_list(target->handle, pos, ghobject_t::get_max(), list_at_once,
@@ -170,22 +173,34 @@ class Dup {
         return failed("cannot list a collection of the target", r);
       if (listed.empty())
         break;
+      if (!is_pg) {
+        for (const ghobject_t& oid : listed)
+          t.remove(cid, oid);
+        continue;
+      }
       target->from = listed.back();
       any = true;
     }
     if (!any)
-      return 0;
-    ObjectStore::Transaction t;
+      return dst.queue_transaction(target->handle, std::move(t));
     t.remove(cid, target->from);
-    return dst.queue_transaction(target->handle, std::move(t));
+    const ghobject_t own = pgid.make_pgmeta_oid();
+    const bool has_own = target->from != own && dst.exists(target->handle, own);
+    if (has_own)
+      t.remove(cid, own);
+    if (int r = dst.queue_transaction(target->handle, std::move(t)); r < 0)
+      return r;
+    return has_own ? copy_object(cid, ch, target->handle, own) : 0;
   }
 
   int copy_object(const coll_t& cid, ObjectStore::CollectionHandle& ch,
                   ObjectStore::CollectionHandle& dch, const ghobject_t& oid)
   {
     const auto cannot = [&](const char* what, int r) {
-      return failed("cannot read " + std::string(what) + " of " + name(oid) + " in " + cid.to_str() +
-                      ": repair it, or remove it, and begin again", r);
+      if (target_is_full)   // it has said so
+        return r;
+      return failed("cannot read " + std::string(what) + " of " + name(oid) + " in " +
+                        cid.to_str() + ": repair it, or remove it, and begin again", r);
     };
     ObjectStore::Transaction t;
     t.touch(cid, oid);
@@ -198,7 +213,7 @@ class Dup {
       return cannot("the data", r);
     if (int r = copy_omap(cid, ch, dch, oid, &t); r < 0)
       return cannot("the omap", r);
-    return dst.queue_transaction(dch, std::move(t));
+    return send(dch, &t);
   }
 
   /// Holes stay holes.
@@ -227,7 +242,8 @@ class Dup {
           return -EIO;
         t->write(cid, oid, at, more, data);
         bytes += more;
-        send_if_large(dch, t);
+        if (int r = send_if_large(dch, t); r < 0)
+          return r;
       }
     }
     return 0;
@@ -244,34 +260,48 @@ class Dup {
       t->omap_setheader(cid, oid, header);
     std::map<std::string, ceph::buffer::list> some;
     uint64_t some_bytes = 0;
-    const auto send = [&] {
+    const auto put = [&] {
       t->omap_setkeys(cid, oid, some);
       keys += some.size();
       some.clear();
       some_bytes = 0;
     };
+    int sent = 0;
     const int r = src.omap_iterate(
       ch, oid, ObjectStore::omap_iter_seek_t::min_lower_bound(),
       [&](std::string_view key, std::string_view value) {
         some[std::string(key)].append(value);
         some_bytes += key.size() + value.size();
         if (some_bytes >= piece_bytes) {
-          send();
-          send_if_large(dch, t);
+          put();
+          sent = send_if_large(dch, t);
         }
-        return ObjectStore::omap_iter_ret_t::NEXT;
+        return sent < 0 ? ObjectStore::omap_iter_ret_t::STOP : ObjectStore::omap_iter_ret_t::NEXT;
       });
     if (!some.empty())
-      send();
-    return std::min(r, 0);
+      put();
+    return std::min({r, sent, 0});
   }
 
-  void send_if_large(ObjectStore::CollectionHandle& dch, ObjectStore::Transaction* t)
+  int send_if_large(ObjectStore::CollectionHandle& dch, ObjectStore::Transaction* t)
   {
-    if (t->get_num_bytes() < piece_bytes)
-      return;
-    dst.queue_transaction(dch, std::move(*t));
+    return t->get_num_bytes() < piece_bytes ? 0 : send(dch, t);
+  }
+
+  /// Not what does not fit: a store that runs out of space in a transaction ends the process.
+  int send(ObjectStore::CollectionHandle& dch, ObjectStore::Transaction* t)
+  {
+    bytes_to_next_look -= std::min(bytes_to_next_look, t->get_num_bytes());
+    if (bytes_to_next_look == 0) {
+      if (int r = check_space(); r < 0) {
+        target_is_full = true;
+        return r;
+      }
+      bytes_to_next_look = bytes_between_looks;
+    }
+    const int r = dst.queue_transaction(dch, std::move(*t));
     *t = ObjectStore::Transaction();
+    return r;
   }
 
   int check_space()
@@ -330,6 +360,8 @@ class Dup {
   ObjectStore& dst;
   std::string source;
   bool is_whole = false;
+  bool target_is_full = false;
+  uint64_t bytes_to_next_look = 0;
   uint64_t objects = 0, bytes = 0, keys = 0;   ///< of the collection that is copied
 };
 

@@ -93,13 +93,6 @@ int TxnBuilder::execute_on_lost(Operands& at, const Transaction::Op& op, Collect
       return execute_on_object(at, op, c, o);
     }
     break;
-  case Transaction::OP_TRUNCATE:
-    if (c.cid.is_meta() && op.off == 0) {
-      // So the superblock and the history of pg_num begin, before they are written whole.
-      drop(o);
-      return create(o);
-    }
-    break;
   case Transaction::OP_TRIMCACHE:
     return 0;
   }

@@ -322,27 +322,6 @@ TEST_F(StoreDamagedObject, OfTheMetaCollectionIsReplacedByAWriteFromItsStart)
   EXPECT_TRUE(same(bl, read(meta, map)));
 }
 
-TEST_F(StoreDamagedObject, OfTheMetaCollectionIsReplacedByATruncationToNothing)
-{
-  // The superblock and the history of pg_num, each written whole behind it.
-  const ghobject_t history = object("pg_num_history", -1, 0x10);
-  Handle meta = make_collection(coll_t::meta());
-  write(meta, history, 0, content(1, 5000));
-  wait_durable(meta);
-  meta.reset();
-  lose(history);
-  meta = store->open_collection(coll_t::meta());
-  EXPECT_EQ(-EIO, outcome([&](Transaction& t) { t.truncate(coll_t::meta(), history, 100); }));
-  bufferlist bl = content(2, 300);
-  EXPECT_EQ(0, outcome([&](Transaction& t) {
-    t.truncate(coll_t::meta(), history, 0);
-    t.write(coll_t::meta(), history, 0, bl.length(), bl);
-  }));
-  EXPECT_TRUE(same(bl, read(meta, history)));
-  remount({&meta});
-  EXPECT_TRUE(same(bl, read(meta, history)));
-}
-
 // ---- other rows of an object
 
 class StoreDamagedPart : public StoreDamagedObject {

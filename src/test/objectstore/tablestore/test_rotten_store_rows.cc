@@ -211,7 +211,7 @@ TEST_F(StoreRottenRows, ThatDescribeTheStoreOrItsNumbersCostNothing)
       expect_repaired();
       // Of both, what they say follows from the objects.
       if (key == meta_key("nid_max"))
-        break;
+        continue;
       let_both_rot(key);
       EXPECT_GT(store->fsck(false), 0);
       expect_objects_whole();
