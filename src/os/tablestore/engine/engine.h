@@ -100,8 +100,8 @@ struct EngineOptions {
   uint64_t punch_bytes_per_second = 100 << 20;
   uint64_t group_bytes_max = 4 << 20;      // one group, but at least one transaction; at
                                            // most a quarter of the log
-  uint64_t gather_percent = 12;            // of a flush's time: how long a group waits for as many
-                                           // transactions as were under way before; 0: never
+  uint64_t gather_percent = 90;            // of a group's time: for no longer the next one waits
+                                           // for those that were just served; 0: never
   uint64_t quick_flush_us = 200;           // where a flush takes less: see submit_here(); 0: never
   uint64_t vouch_after_ms = 80;            // of idleness: then the last group is vouched for; 0:
                                            // never

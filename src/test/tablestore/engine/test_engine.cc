@@ -2,6 +2,7 @@
 #include <atomic>
 #include <barrier>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -460,24 +461,56 @@ TEST_F(EngineTest, WhoeverWasJustServedIsWaitedFor) {
   open();
   class Again : public Txn {
    public:
-    Again(Engine& engine, int left) : engine_(engine), left_(left) {}
+    Again(Engine& engine, int left, int clients) : engine_(engine), left_(left), clients_(clients) {
+      put(Family::object, "k", std::to_string(left_));
+    }
     void applied() noexcept override {
-      if (left_ == 0) return;
-      auto next = std::make_shared<Again>(engine_, left_ - 1);
-      next->put(Family::object, "k", std::to_string(left_));
-      engine_.submit(next);
+      for (int client = 0; left_ > 0 && client < clients_; ++client)
+        engine_.submit(std::make_shared<Again>(engine_, left_ - 1, 1));
     }
 
    private:
     Engine& engine_;
-    const int left_;
+    const int left_, clients_;
   };
-  for (int client = 0; client < 8; ++client) engine->submit(std::make_shared<Again>(*engine, 50));
-  while (engine->counters().transactions < 8 * 51)
+  engine->submit(std::make_shared<Again>(*engine, 50, 8));
+  while (engine->counters().transactions < 1 + 8 * 50)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   engine->drain();
   EXPECT_LT(engine->counters().groups, 60u);
   EXPECT_GT(engine->counters().gathers, 0u);
+}
+
+// There the disk's bandwidth is the limit: a larger group takes longer.
+TEST_F(EngineTest, WhoBringsMuchDataIsNotWaitedFor) {
+  options.gather_percent = 100000;
+  format();
+  open();
+  class Told : public Txn {
+   public:
+    void durable() noexcept override { durable_.set_value(); }
+    void wait() { durable_.get_future().wait(); }
+
+   private:
+    std::promise<void> durable_;
+  };
+  auto gathers = [&](uint64_t blocks) {
+    const uint64_t before = engine->counters().gathers;
+    std::vector<std::thread> clients;
+    for (uint64_t client = 0; client < 4; ++client)
+      clients.emplace_back([&, client] {
+        for (int i = 0; i < 30; ++i) {
+          auto txn = std::make_shared<Told>();
+          write(*txn, blocks, client);
+          engine->submit(txn);
+          txn->wait();
+        }
+      });
+    for (auto& client : clients) client.join();
+    return engine->counters().gathers - before;
+  };
+  EXPECT_EQ(gathers(40), 0u);   // 160 KiB
+  EXPECT_GT(gathers(1), 0u);
 }
 
 // More data than the lane takes along itself, from several threads, abandoned and in flight at a

@@ -1,4 +1,4 @@
-// Small writes of data wait for the lane's next write, up to a limit.
+// Small writes of data wait until the lane makes a group, up to a limit.
 #include <memory>
 #include <span>
 #include <utility>
@@ -21,6 +21,8 @@ class NotingDisk : public BadSectors {
     return std::make_unique<Queue>(*this, BadSectors::make_write_queue());
   }
   std::vector<Begin> take() { return std::exchange(begins_, {}); }
+  // What had been posted when the last group of the log was written.
+  bool data_begun_before_log() const { return data_begun_before_log_; }
 
  private:
   class Queue : public WriteQueue {
@@ -29,9 +31,14 @@ class NotingDisk : public BadSectors {
         : disk_(disk), queue_(std::move(queue)) {}
     void submit(std::span<WriteOp* const> ops, Begin begin) override {
       disk_.begins_.push_back(begin);
+      if (begin == Begin::in_this_thread) disk_.data_begun_before_log_ = disk_.data_begun_;
+      disk_.data_begun_ = false;
       queue_->submit(ops, begin);
     }
-    size_t reap(bool wait) override { return queue_->reap(wait); }
+    size_t reap(bool wait) override {
+      disk_.data_begun_ = true;
+      return queue_->reap(wait);
+    }
     void wake() override { queue_->wake(); }
     uint64_t requests() const override { return queue_->requests(); }
 
@@ -40,6 +47,7 @@ class NotingDisk : public BadSectors {
     const std::unique_ptr<WriteQueue> queue_;
   };
   std::vector<Begin> begins_;
+  bool data_begun_ = false, data_begun_before_log_ = false;
 };
 
 class PostedBytesTest : public EngineFixture {
@@ -87,6 +95,18 @@ TEST_F(PostedBytesTest, WhatTheLaneHasWrittenWaitsNoMore) {
     expect_posted(posted_at_the_most - 2, posted_at_the_most - 2);
     threads->step_all("commit");
   }
+}
+
+TEST_F(PostedBytesTest, DataOfSeveralBeginBeforeTheirGroupOfTheLogIsBuilt) {
+  expect_posted(2, 2);
+  threads->step_all("commit");
+  EXPECT_TRUE(noting->data_begun_before_log());
+}
+
+TEST_F(PostedBytesTest, ASingleWriteGoesTogetherWithTheLog) {
+  expect_posted(1, 1);
+  threads->step_all("commit");
+  EXPECT_FALSE(noting->data_begun_before_log());
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ bool CommitLane::commit_by_checkpoint(Turn& turn) {
     tail_ = std::max(tail_, turn.head.position);
     tail_saved_ = head_saved_;
     unvouched_since_ = std::nullopt;  // nothing is judged by its data any more
-    turn.expected = 1 + queue_.size();
+    const auto now = std::chrono::steady_clock::now();
+    gathering_.group_made(now, now - turn.group_start, 1, queue_.size());
   }
   turn.pending_frees.push_back(std::move(frees));
   release_frees(turn, behind.next_lsn);  // a recovery judges nothing before that

@@ -51,13 +51,14 @@ void CommitLane::take_group(Turn& turn) {
   std::deque<std::shared_ptr<Txn>> left;
   std::chrono::nanoseconds queued{0};
   std::lock_guard lock(mutex_);
+  turn.is_full = false;
   while (!queue_.empty() && !waits_for_capture()) {
-    // Nothing passes a barrier, and a barrier passes nothing.
-    if (queue_.front()->barrier && !left.empty()) break;
     const uint64_t more = record_bytes(*queue_.front());
-    if (!turn.group.empty() && (bytes + more > limits_.group_bytes_max ||
-                                is_too_large_for_log(*turn.group.front())))
-      break;
+    // Nothing passes a barrier, and a barrier passes nothing.
+    turn.is_full = (queue_.front()->barrier && !left.empty()) ||
+                   (!turn.group.empty() && (bytes + more > limits_.group_bytes_max ||
+                                            is_too_large_for_log(*turn.group.front())));
+    if (turn.is_full) break;
     std::shared_ptr<Txn> txn = std::move(queue_.front());
     queue_.pop_front();
     if (admissible(*txn, &overtaken)) {
@@ -78,6 +79,14 @@ void CommitLane::take_group(Turn& turn) {
       turn.group.empty() &&
       (!abandoned_.empty() || (!queue_.empty() && !waits_for_capture())) &&
       std::ranges::all_of(abandoned_, [](const Txn* t) { return t->writes_in_flight_ > 0; });
+}
+
+// So that they are on their way while the log's group is built. A single write goes to the kernel
+// together with that.
+void CommitLane::begin_data(const Turn& turn) {
+  size_t writes = 0;
+  for (const auto& txn : turn.group) writes += txn->writes_.size();
+  if (writes > 1) parts_.writes.reap(false);
 }
 
 std::span<const std::byte> CommitLane::build_group(Turn& turn) {
@@ -237,21 +246,25 @@ void CommitLane::take_ownership(const Txn& txn, PendingFrees* frees) {
 
 void CommitLane::make_durable(Turn& turn) {
   PendingFrees frees{turn.head.next_lsn + turn.group.size(), {}};
+  uint64_t data_bytes = 0;
   for (const auto& txn : turn.group) {
     require(txn->writes_in_flight_ == 0, "I1: the flush comes after the writes");
     require(txn->lsn_ == turn.durable_lsn + 1, "I1, I6: transactions get durable in log order");
     turn.durable_lsn = txn->lsn_;
     take_ownership(*txn, &frees);
-    parts_.counters.data_bytes += txn->data_bytes_;
+    data_bytes += txn->data_bytes_;
   }
+  parts_.counters.data_bytes += data_bytes;
+  turn.has_much_data = data_bytes > turn.group.size() * limits_.gathered_data_bytes;
   bool first_unvouched;
   {
     std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     head_position_ += turn.header.total_bytes();
     head_saved_ += turn.saved_bytes;
-    turn.expected = turn.group.size() + queue_.size();
-    const bool alone = turn.expected == 1 && turn.flush_time < limits_.quick_flush;
+    gathering_.group_made(now, now - turn.group_start, turn.group.size(), queue_.size());
+    const bool alone = turn.group.size() == 1 && queue_.empty() &&
+                       turn.flush_time < limits_.quick_flush;
     lending_.group_made(now, alone);
     first_unvouched = !unvouched_since_;
     unvouched_since_ = now;

@@ -50,6 +50,7 @@ CommitLane::CommitLane(CommitParts parts, CommitLimits limits, const LogPosition
       head_position_(head.position),
       head_saved_(saved_bytes),
       lending_(limits.quick_flush),
+      gathering_(limits.gather_percent),
       applier_(parts.threads, parts.table, parts.counters, parts.reporter, parts.make_room) {}
 
 void CommitLane::stop() {
@@ -129,6 +130,7 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
   txn->queued_at_ = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
+    gathering_.queued(txn->queued_at_);
     queue_.push_back(std::move(txn));
     wake = blocked_in_reap_;
     const bool looks_anyway = !turn_ && gathered_ == 0;
@@ -152,6 +154,7 @@ bool CommitLane::submit_here(std::shared_ptr<Txn> txn) {
     std::lock_guard lock(mutex_);
     if (lends_itself_to(*txn)) {
       txn->queued_at_ = std::chrono::steady_clock::now();
+      gathering_.queued(txn->queued_at_);
       queue_.push_back(std::move(txn));
       lending_.lend();
       lent_turn_ = std::move(turn_);
@@ -455,6 +458,7 @@ bool CommitLane::commit_group(TakenLane& lane) {
   take_group(*lane);
   parts_.threads.hand_over();
   if (lane->group.empty()) return false;
+  begin_data(*lane);
   if (is_too_large_for_log(*lane->group.front())) {
     if (commit_by_checkpoint(*lane)) pass_to_applier(*lane);
     return true;
@@ -485,19 +489,20 @@ void CommitLane::wait_for_data(bool block) {
   blocked_in_reap_ = false;
 }
 
-// Waits briefly for clients whose last commit was just acknowledged, as they very likely have
-// another transaction in a moment. Otherwise the first of them would take the next flush alone, and
-// all others would wait for its end.
+// For clients whose last commit was just acknowledged.
 void CommitLane::gather(const Turn& turn) {
   std::unique_lock lock(mutex_);
-  const auto limit = turn.flush_time * limits_.gather_percent / 100;
-  if (queue_.empty() || queue_.size() >= turn.expected || limit < gather_min) return;
+  if (queue_.empty() || turn.is_full || turn.has_much_data) return;
+  const auto wait = gathering_.wait();
+  if (!wait || queue_.size() >= wait->queued ||
+      wait->until < std::chrono::steady_clock::now() + gather_min)
+    return;
   ++parts_.counters.gathers;
-  gathered_ = turn.expected;
+  gathered_ = wait->queued;
   const auto enough = [this] {
     return stopping_ || captures_waiting_ > 0 || queue_.size() >= gathered_;
   };
-  if (!work_.wait_for(lock, limit, enough)) ++parts_.counters.gathers_in_vain;
+  if (!work_.wait_until(lock, wait->until, enough)) ++parts_.counters.gathers_in_vain;
   gathered_ = 0;
 }
 

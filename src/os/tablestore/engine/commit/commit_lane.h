@@ -16,6 +16,7 @@
 
 #include "os/tablestore/engine/commit/applier.h"
 #include "os/tablestore/engine/commit/bulk_writer.h"
+#include "os/tablestore/engine/commit/gathering.h"
 #include "os/tablestore/engine/commit/in_flight.h"
 #include "os/tablestore/engine/commit/lending.h"
 #include "os/tablestore/engine/container/containers.h"
@@ -48,10 +49,13 @@ struct CommitParts {
 
 struct CommitLimits {
   uint64_t group_bytes_max = 4 << 20;     // of the log, but at least one transaction
-  uint64_t gather_percent = 12;
+  uint64_t gather_percent = 90;
+  // Of a transaction, on the average: a group of more is bound by the disk's bandwidth, and a
+  // larger one takes longer by as much.
+  uint64_t gathered_data_bytes = 128 << 10;
   std::chrono::microseconds quick_flush{200};
   uint64_t small_data_bytes = 256 << 10;
-  uint64_t deferred_data_bytes = 64 << 10;   // of a transaction: begins with the lane's next write,
+  uint64_t deferred_data_bytes = 64 << 10;   // of a transaction: begins when a group is made,
   uint64_t deferred_bytes_max = 768 << 10;   // but no more than this: a flush may take long
   uint64_t capture_chunks_max = 1024;  // copied while a checkpoint has the lane, 512 bytes each
 };
@@ -155,6 +159,8 @@ class CommitLane {
     LogPosition head;
     uint64_t durable_lsn;
     std::vector<std::shared_ptr<Txn>> group;
+    bool is_full = false;      // more was queued than one group could take
+    bool has_much_data = false;
     LogGroupBuilder builder;
     LogGroupHeader header;
     uint64_t saved_bytes = 0;  // by compressing the group
@@ -163,7 +169,6 @@ class CommitLane {
     // Nullopt: with its data, or later.
     std::optional<std::chrono::steady_clock::time_point> log_written_at;
     std::chrono::nanoseconds flush_time{0};  // a running mean
-    uint64_t expected = 0;  // transactions that were under way when the last group ended
     std::deque<PendingFrees> pending_frees;
     bool is_borrowed = false;  // by a thread in commit_here()
   };
@@ -200,6 +205,7 @@ class CommitLane {
   bool admissible(const Txn& txn, std::vector<const void*>* overtaken) const;
   static uint64_t group_bytes(uint64_t payload_bytes);
   void begin_header(Turn& turn) const;
+  void begin_data(const Turn& turn);
   std::span<const std::byte> build_group(Turn& turn);
   bool can_vouch() const;                    // mutex_ held
   void write_vouching_group(Turn& turn);
@@ -255,6 +261,7 @@ class CommitLane {
   uint64_t gathered_ = 0;    // the lane sleeps until so many are queued; 0: for any
   bool stopping_ = false;
   Lending lending_;
+  Gathering gathering_;
   bool blocked_in_reap_ = false;  // who has the lane is, or is about to be: new work wakes it
   bool waits_for_log_ = false;
 
