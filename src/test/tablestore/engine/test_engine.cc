@@ -481,7 +481,7 @@ TEST_F(EngineTest, WhoeverWasJustServedIsWaitedFor) {
   EXPECT_GT(engine->counters().gathers, 0u);
 }
 
-// There the disk's bandwidth is the limit: a larger group takes longer.
+// A larger group has more data to write, and takes longer.
 TEST_F(EngineTest, WhoBringsMuchDataIsNotWaitedFor) {
   options.gather_percent = 100000;
   format();

@@ -50,8 +50,8 @@ struct CommitParts {
 struct CommitLimits {
   uint64_t group_bytes_max = 4 << 20;     // of the log, but at least one transaction
   uint64_t gather_percent = 90;
-  // Of a transaction, on the average: a group of more is bound by the disk's bandwidth, and a
-  // larger one takes longer by as much.
+  // Of a transaction, on the average: groups of more wait for nobody, as data take most of their
+  // time, and a larger group has more of them.
   uint64_t gathered_data_bytes = 128 << 10;
   std::chrono::microseconds quick_flush{200};
   uint64_t small_data_bytes = 256 << 10;
