@@ -25,7 +25,7 @@ from storebench import table as tables  # noqa: E402
 from storebench.calm import MOST_STOLEN, calmest, never_calm  # noqa: E402
 from storebench.cells import LEVELS, Cell, chosen  # noqa: E402
 from storebench.failures import failures_of  # noqa: E402
-from storebench.figures import summaries  # noqa: E402
+from storebench.figures import all_runs_of, summaries  # noqa: E402
 from storebench.machine import describe, place, place_text  # noqa: E402
 from storebench.numbers import number  # noqa: E402
 from storebench.own_fs import OwnFileSystem  # noqa: E402
@@ -34,6 +34,7 @@ from storebench.sustained import is_sustained, quarters_table, work_done  # noqa
 from storebench.variants import VARIANTS  # noqa: E402
 
 STATE = Path(os.environ.get("TABLESTORE_STATE", "/state"))
+FOLDER = "bench"    # there, and on the file system below one of its own
 SECONDS = {"quick": 2.0, "usual": 4.0, "full": 20.0, "sustained": 900.0, "clients": 15.0}
 ROUNDS = {"quick": 3, "usual": 3, "full": 5, "sustained": 1, "clients": 3}
 TRIES = {"sustained": 1}    # a long run averages over what the host does
@@ -129,7 +130,7 @@ def write_json(options: argparse.Namespace, cells: list[Cell],
 
 
 def load(paths: list[Path]) -> list[dict[str, Any]]:
-    return [run for path in paths for run in json.loads(path.read_text())["runs"]]
+    return all_runs_of(json.loads(path.read_text()) for path in paths)
 
 
 def show(runs: list[dict[str, Any]]) -> None:
@@ -187,21 +188,21 @@ def run(options: argparse.Namespace) -> None:
         return
     options.out.mkdir(parents=True, exist_ok=True)
     with only_one(), contextlib.ExitStack() as stack:
-        below = {}
+        place_below, below = {}, None
         if options.fs:
-            below = {"below": place(STATE)}
+            place_below = {"below": place(STATE)}
             print(f"making {options.fs} on a disk of {options.fs_size} GiB", flush=True)
-            stack.enter_context(OwnFileSystem(options.fs, options.fs_size << 30, STATE))
-        options.machine = describe(STATE, options.commit) | below
-        measure_all(options, cells)
+            own = stack.enter_context(OwnFileSystem(options.fs, options.fs_size << 30, STATE))
+            below = own.below / FOLDER
+        options.machine = describe(STATE, options.commit) | place_below
+        measure_all(options, cells, below)
 
 
-def measure_all(options: argparse.Namespace, cells: list[Cell]) -> None:
+def measure_all(options: argparse.Namespace, cells: list[Cell], below: Path | None) -> None:
     options.started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     options.json = options.out / f"{options.started[:16].replace(':', '')}-{options.level}.json"
-    folder = STATE / "bench"
     line = Line()
-    runner = Runner(folder, line.now)
+    runner = Runner(STATE / FOLDER, line.now, below)
     line.say(f"on {place_text(options.machine)}")
     if options.machine["file_system"].get("journal") == "none":
         line.say("No store should be on such a file system, and a first touch of space costs less"

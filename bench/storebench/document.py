@@ -15,9 +15,9 @@ from typing import Any
 from . import calm, draw, sustained
 from .cells import LEVELS
 from .failures import Failures, failures_of
-from .figures import SUSTAINED, WHOLE, Summary, interval_note, ratio_by_run, summaries
+from .figures import SUSTAINED, WHOLE, Summary, all_runs_of, by_round, interval_note, summaries
 from .machine import place_text
-from .numbers import interval_of_ratio, number, ratio_of
+from .numbers import number
 from .panels import figure_of, floor_of, in_order
 from .pictures import SUSTAINED_CELLS, Picture, last_phase, pictures, variants_of
 from .rst import block, bold, bullets, markdown_table, simple_table, with_block
@@ -40,6 +40,7 @@ SHOWN = (       # in README.md: cell, phase, what it is
     ("new-64K-qd16", "new", "new objects of 64K, 16 in flight"),
     ("new-1M-qd16", "new", "new objects of 1M, 16 in flight"),
     ("overwrite-4K-qd16", "overwrite", "overwrites of 4K, 16 in flight"),
+    ("sustained-overwrite-4K-qd16", "overwrite 4", "the same, the last quarter of 15 minutes"),
     ("metadata-1000K", "create", "a million objects without data: create"),
     ("metadata-1000K", "stat", "the same: stat"),
     ("rados-4K", "write", "`rados bench` 4K, one OSD, 16 threads"),
@@ -62,8 +63,7 @@ class Results:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        return [run for session in self.sessions for run in session["runs"]
-                if "failed" not in run["result"]]
+        return [run for run in all_runs_of(self.sessions) if "failed" not in run["result"]]
 
     @property
     def failures(self) -> Failures:
@@ -75,10 +75,13 @@ class Results:
                                   for session in self.sessions))
 
 
-def ratio_text(value: float, low: float, high: float) -> str:
+def ratio_text(ratio: Summary | None) -> str:
     def text(x: float) -> str:
         return f"{x:.2f}" if x < 100 else number(x)    # or infinite
-    return text(value) if low == high else f"{text(value)} [{text(low)}, {text(high)}]"
+    if not ratio:
+        return "-"
+    interval = "" if ratio.low == ratio.high else f" [{text(ratio.low)}, {text(ratio.high)}]"
+    return text(ratio.median) + interval
 
 
 def pretty(setting: str) -> str:
@@ -111,11 +114,12 @@ def against(verdict: Verdict) -> str:
 def value_text(verdict: Verdict | None) -> str:
     if not verdict:
         return "-"
+    found = verdict.found
     if verdict.goal.difference or not verdict.goal.against:
-        low, high = number(verdict.low), number(verdict.high)
+        low, high = number(found.low), number(found.high)
         runs = f", of {verdict.ours.rounds}" if verdict.goal.share else ""
-        return number(verdict.value) + ("" if low == high else f" [{low}, {high}]") + runs
-    return ratio_text(verdict.value, verdict.low, verdict.high)
+        return number(found.median) + ("" if low == high else f" [{low}, {high}]") + runs
+    return ratio_text(found)
 
 
 def goal_row(goal: Goal, found: list[Verdict], failures: Failures) -> list[str]:
@@ -186,11 +190,8 @@ def limit_text(table: Table, verdict: Verdict) -> str:
     figure = verdict.goal.figure
     found = (floor_of(table, verdict.cell, limit, figure) if limit in FLOORS else
              figure_of(table, verdict.cell, verdict.phase, limit, figure))
-    if not found or not verdict.theirs:
-        return ""
-    value = ratio_text(ratio_of(found.median, verdict.theirs.median),
-                       *interval_of_ratio(found.values, verdict.theirs.values))
-    return f" ({LIMITS[limit]}: {value})"
+    ratio = by_round(found, verdict.theirs)
+    return f" ({LIMITS[limit]}: {ratio_text(ratio)})" if ratio else ""
 
 
 # -- the second table
@@ -220,8 +221,7 @@ def quarter_rows(table: Table, cell: str, name: str) -> Iterator[list[str]]:
         figures = [table[cell, phase, variant] for phase in phases[variant]]
         rates = [each.get("iops") for each in figures]
         first, fourth = rates[0], rates[-1]
-        by_run = ratio_by_run(fourth, first)
-        lasting = ratio_text(by_run.median, by_run.low, by_run.high) if by_run else "-"
+        lasting = ratio_text(by_round(fourth, first))
         ratio = ratio_to(best, fourth) if variant in OURS else "-"
         whole = table.get((cell, WHOLE, variant), {}).get("write_amplification_disk")
         used = table[cell, "run", variant].get(f"{sustained.space_of(variant)} bytes {last}")
@@ -268,10 +268,7 @@ def ratios(table: Table, cell: str, phase: str) -> list[str]:
 
 
 def ratio_to(best: tuple[str, Summary] | None, ours: Summary | None) -> str:
-    if not ours or not best:
-        return "-"
-    return ratio_text(ratio_of(ours.median, best[1].median),
-                      *interval_of_ratio(ours.values, best[1].values))
+    return ratio_text(by_round(ours, best[1]) if best else None)
 
 
 def rates(table: Table, cell: str, phase: str, stores: Iterable[str]) -> list[str]:

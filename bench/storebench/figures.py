@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,16 +31,17 @@ def per_second(phase: dict[str, Any]) -> list[int]:
     return [sum(ops[i:i + per]) for i in range(0, len(ops) - per + 1, per)]
 
 
+TRAFFIC = "traffic "
+STEADINESS = ("variation", "worst_second_iops", "worst_second_share")
+
+
 def steadiness(phase: dict[str, Any]) -> Figures:
     seconds = per_second(phase)
     if len(seconds) < 3:
         return {}
     mean, median = statistics.fmean(seconds), statistics.median(seconds)
-    return {
-        "variation": statistics.stdev(seconds) / mean if mean else 0,
-        "worst_second_iops": min(seconds),
-        "worst_second_share": min(seconds) / median if median else 0,
-    }
+    return dict(zip(STEADINESS, (statistics.stdev(seconds) / mean if mean else 0, min(seconds),
+                                 min(seconds) / median if median else 0)))
 
 
 def written_by(counters: dict[str, float], process_bytes: float, store: str) -> Figures:
@@ -85,7 +86,7 @@ def traffic(phase: dict[str, Any], store: str) -> Figures:
         parts["file system"] = max(0, disk - sum(parts.values()))
     else:
         parts["all"] = disk
-    return figures | {f"traffic {name}": value / payload for name, value in parts.items()}
+    return figures | {f"{TRAFFIC}{name}": value / payload for name, value in parts.items()}
 
 
 def in_front_of_osds(phase: dict[str, Any]) -> Figures:
@@ -172,17 +173,26 @@ def of_quarters(result: dict[str, Any]) -> Figures:
     return {"iops": operations / seconds, "write_amplification_disk": written / payload}
 
 
+Round = tuple[int, int]     # of which session, and of its rounds which
+
+
+def all_runs_of(sessions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rounds of two sessions are not the same round: each run says of which it is."""
+    return [run | {"session": number} for number, session in enumerate(sessions)
+            for run in session["runs"]]
+
+
 @dataclass(frozen=True)
 class Summary:
     """One figure over the rounds: the median, and its interval (of fewer than six their range,
-    else 95 % of the bootstrap's medians). `runs` says of which run each value is."""
+    else 95 % of the bootstrap's medians). `of` says of which round each value is."""
 
     median: float
     low: float
     high: float
     rounds: int
     values: tuple[float, ...] = field(default=(), compare=False)
-    runs: tuple[int, ...] = field(default=(), compare=False)
+    of: tuple[Round, ...] = field(default=(), compare=False)
 
     @property
     def spread(self) -> float:
@@ -190,18 +200,20 @@ class Summary:
         return (self.high - self.low) / 2 / self.median if self.median else 0
 
 
-def summarize(values: Iterable[float], runs: Iterable[int] = ()) -> Summary:
+def summarize(values: Iterable[float], of: Iterable[Round] = ()) -> Summary:
     values = tuple(values)
     return Summary(statistics.median(values), *interval_of_median(values), len(values), values,
-                   tuple(runs))
+                   tuple(of))
 
 
-def ratio_by_run(later: Summary | None, earlier: Summary | None) -> Summary | None:
-    """Of two phases that the same runs had: what one run has in common with itself, another one
-    does not have."""
-    before = dict(zip(earlier.runs, earlier.values)) if earlier else {}
-    pairs = {run: ratio_of(value, before[run]) for run, value in
-             (zip(later.runs, later.values) if later else ()) if run in before}
+def by_round(ours: Summary | None, theirs: Summary | None,
+             compare: Callable[[float, float], float] = ratio_of) -> Summary | None:
+    """Of two stores, or of two phases of one: round by round, since what one has in common with
+    its neighbour of the same minutes, another hour's does not have. None where no round has
+    both."""
+    other = dict(zip(theirs.of, theirs.values)) if theirs else {}
+    pairs = {each: compare(value, other[each]) for each, value in
+             (zip(ours.of, ours.values) if ours else ()) if each in other}
     return summarize(pairs.values(), pairs) if pairs else None
 
 
@@ -210,9 +222,12 @@ Key = tuple[str, str, str]      # cell, phase, variant
 
 def interval_note(table: dict[Key, dict[str, Summary]],
                   cells: Container[str] | None = None) -> str:
-    """What the intervals of these cells' figures are, or of all; nothing where there are none."""
+    """What the intervals of these cells' figures are, or of all; nothing where there are none. How
+    steady a run was and what its traffic was for have none: some rounds do not have them."""
     return interval_words(summary.rounds for (cell, _, _), figures in table.items()
-                          if cells is None or cell in cells for summary in figures.values())
+                          if cells is None or cell in cells
+                          for name, summary in figures.items()
+                          if name not in STEADINESS and not name.startswith(TRAFFIC))
 
 
 def order(variant: str) -> int:
@@ -230,13 +245,14 @@ def of_phases(run: dict[str, Any]) -> dict[str, Figures]:
 
 def summaries(runs: list[dict[str, Any]], all_runs: bool = False) -> dict[Key, dict[str, Summary]]:
     """Of every figure of every cell, phase and variant, over its calm runs, or over all."""
-    gathered: dict[Key, dict[str, dict[int, float]]] = {}
-    for place, run in enumerate(runs if all_runs else undisturbed(runs)):
+    gathered: dict[Key, dict[str, dict[Round, float]]] = {}
+    for run in runs if all_runs else undisturbed(runs):
+        of = run.get("session", 0), run["round"]
         for phase, figures in of_phases(run).items():
             into = gathered.setdefault((run["cell"], phase, run["variant"]), {})
             for name, value in figures.items():
                 if not math.isnan(value):
-                    into.setdefault(name, {})[place] = value
+                    into.setdefault(name, {})[of] = value
     # What is compared stands together: cells and phases in the order in which they were run.
     places = {key[:2]: place for place, key in reversed(list(enumerate(gathered)))}
     cells = {key[0]: place for place, key in reversed(list(enumerate(gathered)))}

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 SURE = 0.95     # of what repeated measurements would give, the part that an interval holds
 # So few measurements have no such interval: the range of five holds the median with 94 %, that of
@@ -82,27 +82,6 @@ def ratio_of(ours: float, theirs: float) -> float:
 
 def difference_of(ours: float, theirs: float) -> float:
     return ours if ours == math.inf else ours - theirs
-
-
-def interval_of_both(ours: Iterable[float], theirs: Iterable[float],
-                     compare: Callable[[float, float], float]) -> tuple[float, float]:
-    """Of what `compare` makes of both medians: it grows with ours, and falls with theirs."""
-    ours, theirs = list(ours), list(theirs)
-    if min(len(ours), len(theirs)) < FEWEST:
-        (low, high), (least, most) = interval_of_median(ours), interval_of_median(theirs)
-        return compare(low, most), compare(high, least)
-    below = chances_of_median(theirs)
-    return middle_of([(compare(a, b), p * q) for a, p in chances_of_median(ours)
-                      for b, q in below])
-
-
-def interval_of_ratio(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
-    """Of the medians' ratio."""
-    return interval_of_both(ours, theirs, ratio_of)
-
-
-def interval_of_difference(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, float]:
-    return interval_of_both(ours, theirs, difference_of)
 
 
 def interval_of_percentile(values: Iterable[float], share: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from . import draw, panels, sustained, table as tables
 from .document import value_text
 from .failures import failures_of
-from .figures import SUSTAINED
+from .figures import SUSTAINED, all_runs_of
 from .machine import place_text
 from .numbers import number
 from .panels import Panel
@@ -191,6 +191,5 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
 
 def load_sessions(texts: Iterable[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     sessions = [json.loads(text) for text in texts]
-    runs = [run for session in sessions for run in session["runs"]
-            if "failed" not in run["result"]]
+    runs = [run for run in all_runs_of(sessions) if "failed" not in run["result"]]
     return sessions, runs

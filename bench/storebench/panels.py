@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .figures import Summary
-from .numbers import interval_of_ratio, number
+from .figures import Summary, by_round
+from .numbers import number
 from .targets import BEST, Table, best_bluestore
 from .variants import FLOORS, OURS, VARIANTS
 
@@ -170,9 +170,8 @@ def ratio_by_size(table: Table, kind: str, depth: int, title: str) -> Panel:
 def ratio_mark(table: Table, cell: str, phase: str, store: str) -> Mark | None:
     ours = table.get((cell, phase, store), {}).get("iops")
     best = best_bluestore(table, cell, phase, "iops")
-    if not ours or not best or not best[1].median:
-        return None
-    return Mark(ours.median / best[1].median, *interval_of_ratio(ours.values, best[1].values))
+    ratio = by_round(ours, best[1]) if best else None
+    return Mark(ratio.median, ratio.low, ratio.high) if ratio and best[1].median else None
 
 
 # -- over time

@@ -105,10 +105,11 @@ def bytes_written(table: Table) -> Picture:
     cells = [cell for cell, _ in (*short.values(), *long.values())]
     return Picture(
         "bytes-written", "Bytes written for each byte of payload",
-        "By the disk's own count, with all that was written in the background: on the left runs of"
-        " seconds on a new store, on the right a quarter of an hour. Of BlueStore's settings the"
-        " one that writes least. Provisioned leaves out what mkfs wrote, as BlueStore's file was"
-        " written before. SwimStore's figure 2, SlimDB's write amplification."
+        "By the disk's own count: on the left runs of seconds on a new store, most of which end"
+        " before any memtable is flushed, on the right a quarter of an hour with all that goes on"
+        " in the background. Of BlueStore's settings the one that writes least. Provisioned"
+        " leaves out what mkfs wrote, as BlueStore's file was written before. SwimStore's figure"
+        " 2, SlimDB's write amplification."
         + thin_lines(table, cells),
         [panels.bars(table, short, "write_amplification_disk", (*STORES, "kstore"),
                      "seconds: new objects, depth 16", words),

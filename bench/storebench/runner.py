@@ -17,7 +17,8 @@ from .cells import Cell
 from .clients import run as clients
 from .clients.load import Load
 from .temperature import wrong_temperature
-from .variants import MIB, VARIANTS, BlockFiles, LoopDevice, Variant, settings_of
+from .variants import (MIB, OSD_THREADS, VARIANTS, BlockFiles, LoopDevice, Variant,
+                       settings_of)
 
 PROGRAM = "ceph_tablestore_bench"
 RUN_SECONDS = 1800      # beside what is measured
@@ -32,21 +33,25 @@ class RunError(Exception):
 
 class Runner:
     """Owns a directory on the disk that is measured, which must be nobody
-    else's: what a killed run left in it is removed. One run at a time."""
+    else's: what a killed run left in it is removed. One run at a time. `below` is another
+    one, for files of loop devices: on the file system that the first one's own device is on."""
 
-    def __init__(self, folder: Path, progress: Progress):
+    def __init__(self, folder: Path, progress: Progress, below: Path | None = None):
+        self._folders = [each for each in (folder, below) if each]
         self._folder = folder
         self._progress = progress
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        for each in self._folders:
+            shutil.rmtree(each, ignore_errors=True)
+            each.mkdir(parents=True)
         self._blocks = BlockFiles(folder)
+        self._loop_blocks = BlockFiles(below) if below else self._blocks
 
     def run(self, cell: Cell, name: str, seconds: float) -> dict[str, Any]:
         variant = VARIANTS[name]
         if variant.has_written_block:
             self._progress("writing BlueStore's file")
             for osd in range(cell.osds):
-                self._write_blocks(cell.store_bytes, osd)
+                self._write_blocks(variant, cell.store_bytes, osd)
         self._quiet_disk()
         folder = self._folder / "store"
         folder.mkdir()
@@ -56,9 +61,11 @@ class Runner:
                                        cell.provision_bytes(seconds),
                                        cell.settings.get(name, {}))
                 if cell.workload in clients.KINDS:
-                    return self._clients(cell, variant, settings, cell.seconds or seconds)
+                    return self._clients(cell, variant, settings | OSD_THREADS,
+                                         cell.seconds or seconds)
                 if cell.workload == "rados":
-                    return rados.measure(variant.store, settings, int(cell.arguments["size"]),
+                    return rados.measure(variant.store, settings | OSD_THREADS,
+                                         int(cell.arguments["size"]),
                                          int(cell.arguments["depth"]), cell.seconds or seconds,
                                          cell.store_bytes // 4,
                                          int(str(cell.arguments.get("parts", 1))),
@@ -70,20 +77,24 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _write_blocks(self, size: int, osd: int) -> None:
+    def _blocks_of(self, variant: Variant) -> BlockFiles:
+        return self._loop_blocks if variant.on == "loop" else self._blocks
+
+    def _write_blocks(self, variant: Variant, size: int, osd: int) -> None:
         try:
-            self._blocks.of(size, osd)
+            self._blocks_of(variant).of(size, osd)
         except OSError as error:
             raise RunError(f"cannot write BlueStore's file of {size >> 30} GiB below"
                            f" {self._folder}: {error.strerror}; give the disk more space") from None
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for each in self._folders:
+            shutil.rmtree(each, ignore_errors=True)
 
     def _block_of(self, variant: Variant, cell: Cell) -> AbstractContextManager[str]:
         if not variant.has_written_block:
             return nullcontext("")
-        file = self._blocks.of(cell.store_bytes)
+        file = self._blocks_of(variant).of(cell.store_bytes)
         if variant.on == "loop":
             if cell.osds > 1:
                 raise RunError(f"{variant.name}: a loop device is of one OSD, {cell.name} has"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .figures import SUSTAINED, ratio_by_run
+from .figures import SUSTAINED, by_round
 from .numbers import number
 from .targets import Table, best_bluestore
 from .variants import OURS
@@ -72,13 +72,13 @@ def space_of(variant: str) -> str:
 
 def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> str:
     first, last = (table[cell, phases[i], variant].get("iops") for i in (0, -1))
-    by_run = ratio_by_run(last, first)
-    if not by_run or not first or not last or not first.median:
+    lasting = by_round(last, first)
+    if not lasting or not first or not first.median:
         return f"{variant}: nothing was done in a whole quarter"
-    said = f"{variant}: the last quarter is {by_run.median:.2f} of the first"
+    said = f"{variant}: the last quarter is {lasting.median:.2f} of the first"
     best = best_bluestore(table, cell, phases[-1], "iops") if variant in OURS else None
-    return said + (f", {last.median / best[1].median:.2f}x of {best[0]}"
-                   if best and best[1].median else "")
+    ratio = by_round(last, best[1]) if best and best[1].median else None
+    return said + (f", {ratio.median:.2f}x of {best[0]}" if best and ratio else "")
 
 
 def work_done(runs: list[dict[str, Any]]) -> Iterator[str]:

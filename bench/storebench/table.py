@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from .figures import Summary, interval_note
-from .numbers import interval_of_ratio, number, ratio_of
+from .figures import Summary, by_round, interval_note
+from .numbers import number
 from .targets import Table, Verdict, best_bluestore, verdicts
 from .variants import OURS
 
@@ -35,12 +35,8 @@ def ratio_to_best(table: Table, cell: str, phase: str, variant: str) -> str:
     if variant not in OURS:
         return ""
     best = best_bluestore(table, cell, phase, "iops")
-    ours = table[cell, phase, variant].get("iops")
-    if not best or not ours:
-        return ""
-    name, theirs = best
-    low, high = interval_of_ratio(ours.values, theirs.values)
-    return f"{ratio_of(ours.median, theirs.median):.2f}x [{low:.2f} {high:.2f}] of {name}"
+    ratio = by_round(table[cell, phase, variant].get("iops"), best[1]) if best else None
+    return f"{ratio.median:.2f}x [{ratio.low:.2f} {ratio.high:.2f}] of {best[0]}" if ratio else ""
 
 
 def ratio_title(table: Table) -> str:
@@ -98,8 +94,8 @@ def run_values(table: Table) -> Iterator[str]:
 def verdict_line(each: Verdict) -> str:
     against = f" {each.against}" if each.against else ""
     phase = "" if each.phase in each.cell or each.phase == "run" else f" {each.phase}"
-    return (f"  {'met ' if each.met else 'MISS'}  {number(each.value):>6} {each.goal.bound_text:<8}"
-            f" {each.store} {each.cell}{phase}{against}")
+    return (f"  {'met ' if each.met else 'MISS'}  {number(each.found.median):>6}"
+            f" {each.goal.bound_text:<8} {each.store} {each.cell}{phase}{against}")
 
 
 def goals_table(table: Table) -> Iterator[str]:

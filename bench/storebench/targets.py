@@ -1,5 +1,5 @@
-"""What is aimed at, and whether it is reached: ratios of medians to the best of BlueStore's
-settings, of the same results."""
+"""What is aimed at, and whether it is reached: ratios to the best of BlueStore's settings, of the
+same rounds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 
 from .cells import LEVELS
-from .figures import MORE_IS_BETTER, WHOLE, Key, Summary, ratio_by_run
-from .numbers import (difference_of, interval_of_difference, interval_of_percentile,
-                      interval_of_ratio, percentile, ratio_of)
+from .figures import MORE_IS_BETTER, WHOLE, Key, Summary, by_round
+from .numbers import difference_of, interval_of_percentile, percentile, ratio_of
 from .variants import OURS, PEERS
 
 Table = dict[Key, dict[str, Summary]]
@@ -83,30 +82,21 @@ class Goal:
     def _judge(self, table: Table, cell: str, phase: str, variant: str) -> Verdict | None:
         ours = table[cell, phase, variant][self.figure]
         if not self.against:
-            value, interval = ours.median, (ours.low, ours.high)
+            found = ours
             if self.share is not None:
-                value = percentile(ours.values, self.share)
-                interval = interval_of_percentile(ours.values, self.share)
-            return Verdict(self, variant, cell, phase, ours, None, "", value, *interval)
+                found = Summary(percentile(ours.values, self.share),
+                                *interval_of_percentile(ours.values, self.share), ours.rounds)
+            return Verdict(self, variant, cell, phase, ours, None, "", found)
         other = self._other(table, cell, phase, variant)
         if not other:
             return None
         name, theirs = other
-        if self.difference:
-            value = difference_of(ours.median, theirs.median)
-            interval = interval_of_difference(ours.values, theirs.values)
-        elif self.against == FIRST_QUARTER:
-            by_run = ratio_by_run(ours, theirs)
-            if not by_run:
-                return None
-            value, interval = by_run.median, (by_run.low, by_run.high)
-        else:
-            value = ratio_of(ours.median, theirs.median)
-            interval = interval_of_ratio(ours.values, theirs.values)
+        compared = by_round(ours, theirs, difference_of if self.difference else ratio_of)
+        if not compared:
+            return None
         unknown = (settings_not_measured(table, cell, phase, self.figure)
                    if self.against == BEST else [])
-        return Verdict(self, variant, cell, phase, ours, theirs, name, value, *interval,
-                       tuple(unknown))
+        return Verdict(self, variant, cell, phase, ours, theirs, name, compared, tuple(unknown))
 
     def _other(self, table: Table, cell: str, phase: str, variant: str) \
             -> tuple[str, Summary] | None:
@@ -123,7 +113,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`value` is what is held against the goal's bound: the ratio, mostly, with its interval."""
+    """`found` is what is held against the goal's bound: the ratio, mostly."""
 
     goal: Goal
     store: str
@@ -132,15 +122,14 @@ class Verdict:
     ours: Summary
     theirs: Summary | None
     against: str
-    value: float
-    low: float
-    high: float
+    found: Summary
     unknown: tuple[str, ...] = ()       # settings of the peer that were not measured
 
     @property
     def met(self) -> bool:
         bound = self.goal.bound
-        return self.value <= bound if self.goal.at_most else self.value >= bound
+        value = self.found.median
+        return value <= bound if self.goal.at_most else value >= bound
 
     @property
     def answers(self) -> tuple[str, str, str]:
@@ -150,7 +139,7 @@ class Verdict:
     @property
     def distance(self) -> float:
         """The less, the worse."""
-        return -self.value if self.goal.at_most else self.value
+        return -self.found.median if self.goal.at_most else self.found.median
 
 
 def cells(kind: str, sizes: tuple[str, ...], depths: tuple[int, ...]) -> tuple[str, ...]:

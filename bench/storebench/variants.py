@@ -15,6 +15,9 @@ MEMORY_TARGET = 2 * GIB
 CACHE_BYTES = GIB
 STORE_BYTES = 12 * GIB
 MEMSTORE_BYTES = 6 * GIB
+# Those of an OSD on an SSD, for all stores: by itself it asks its store what that is on, and
+# MemStore says that it rotates.
+OSD_THREADS = {"osd_op_num_shards": "8", "osd_op_num_threads_per_shard": "2"}
 WRITE_BYTES = 4 * MIB
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from storebench import calm, figures, sustained, table, targets
 from storebench.cells import FEW, LEVELS, chosen
-from storebench.numbers import (chances_of_median, interval_of_difference, interval_of_median,
-                                interval_of_percentile, interval_of_ratio, number, percentile)
+from storebench.numbers import (chances_of_median, difference_of, interval_of_median,
+                                interval_of_percentile, number, percentile)
 from storebench.temperature import wrong_temperature
 from storebench.variants import LOOPS, SETTINGS, VARIANTS
 
@@ -78,13 +78,13 @@ class Figures(unittest.TestCase):
                                         phase(name="w 4", operations=rate * 9 // 10)]
         summed = figures.summaries(runs)
         first, last = (summed["new-4K-qd16", f"w {i}", "kstore"]["iops"] for i in (1, 4))
-        found = figures.ratio_by_run(last, first)
+        found = figures.by_round(last, first)
         assert found
         self.assertEqual((found.median, found.low, found.high), (0.9, 0.9, 0.9))
         del runs[0]["result"]["phases"][0]
         summed = figures.summaries(runs)
         first, last = (summed["new-4K-qd16", f"w {i}", "kstore"]["iops"] for i in (1, 4))
-        self.assertEqual(figures.ratio_by_run(last, first), figures.Summary(0.9, 0.9, 0.9, 1))
+        self.assertEqual(figures.by_round(last, first), figures.Summary(0.9, 0.9, 0.9, 1))
 
     def test_variation_is_of_whole_seconds(self) -> None:
         steady = figures.steadiness(phase(interval_operations=[10] * 45))
@@ -121,8 +121,10 @@ class Figures(unittest.TestCase):
 
     def test_what_is_compared_stands_together(self) -> None:
         summed = figures.summaries([
-            {"cell": "m", "variant": variant, "result": {"options": {"store": variant}, "phases": [
-                phase(name="create"), phase(name="stat")]}} for variant in ("kstore", "memstore")])
+            {"cell": "m", "variant": variant, "round": 1, "result": {
+                "options": {"store": variant},
+                "phases": [phase(name="create"), phase(name="stat")]}}
+            for variant in ("kstore", "memstore")])
         self.assertEqual([key[1:] for key in summed if key[1] != "run"], [
             ("create", "kstore"), ("create", "memstore"), ("stat", "kstore"),
             ("stat", "memstore")])
@@ -165,13 +167,32 @@ class Numbers(unittest.TestCase):
         self.assertEqual(interval_of_median([7]), (7, 7))
         self.assertAlmostEqual(sum(chance for _, chance in chances_of_median([1, 2, 3, 4])), 1)
 
-    def test_a_ratio_has_the_spread_of_both(self) -> None:
-        self.assertEqual(interval_of_ratio([2, 4, 3], [1]), (2, 4))
-        self.assertEqual(interval_of_ratio([2, 2, 2], [1, 2, 1.5]), (1, 2))
+    def test_stores_are_compared_round_by_round(self) -> None:
+        """A round in which all are slow changes none of it, in whichever order they are given."""
+        rounds = [(0, n) for n in range(5)]
+        theirs = figures.summarize([10, 20, 5, 40, 8], rounds)
+        ours = figures.summarize([20, 44, 9, 80, 16], rounds)
+        found = figures.by_round(ours, theirs)
+        assert found
+        self.assertEqual((found.median, found.low, found.high, found.rounds), (2, 1.8, 2.2, 5))
+        mixed = figures.summarize(reversed(theirs.values), reversed(rounds))
+        self.assertEqual(figures.by_round(ours, mixed), found)
+        self.assertEqual(figures.by_round(ours, theirs, difference_of),
+                         figures.Summary(10, 4, 40, 5))
 
-    def test_a_difference_has_the_spread_of_both(self) -> None:
-        self.assertEqual(interval_of_difference([5, 7, 6], [1]), (4, 6))
-        self.assertEqual(interval_of_difference([5, 5, 5], [1, 3, 2]), (2, 4))
+    def test_only_rounds_that_both_have_are_compared(self) -> None:
+        ours = figures.summarize([2, 900, 6], [(0, 0), (0, 1), (1, 0)])
+        theirs = figures.summarize([1, 2, 1], [(0, 0), (1, 0), (2, 1)])
+        self.assertEqual(figures.by_round(ours, theirs), figures.Summary(2.5, 2, 3, 2))
+        self.assertIsNone(figures.by_round(ours, figures.summarize([1], [(2, 1)])))
+        self.assertIsNone(figures.by_round(None, theirs))
+
+    def test_the_same_round_of_two_sessions_is_two(self) -> None:
+        sessions = [{"runs": [run(store, 1, n) for store in ("kstore", "memstore")]}
+                    for n in (100, 300)]
+        summed = figures.summaries(figures.all_runs_of(sessions))
+        self.assertEqual(summed["new-4K-qd16", "new", "kstore"]["iops"],
+                         figures.Summary(100, 50, 150, 2))
 
     def test_the_table_says_what_its_intervals_are(self) -> None:
         runs = [run("tablestore-thin", n, 100 + n) for n in range(3)]
@@ -186,19 +207,22 @@ class Numbers(unittest.TestCase):
 
     def test_few_runs_have_their_range(self) -> None:
         five, twenty = [1.0, 2, 3, 4, 5], [float(x) for x in range(1, 21)]
-        self.assertEqual(interval_of_ratio(five, five), (0.2, 5))
-        self.assertEqual(interval_of_difference(five, five), (-4, 4))
+        self.assertEqual(interval_of_median(five), (1, 5))
         self.assertEqual(interval_of_percentile(five, 0.95), (1, 5))
-        low, high = interval_of_median(twenty)
-        self.assertEqual(interval_of_ratio(five, twenty), (1 / high, 5 / low))
-        self.assertGreater(interval_of_ratio(twenty, twenty)[0], low / high)
+        self.assertGreater(interval_of_median(twenty)[0], 1)
 
     def test_who_does_nothing_is_compared_too(self) -> None:
-        self.assertEqual(interval_of_ratio([2, 4, 3], [0, 1, 2]), (1, math.inf))
-        self.assertEqual(interval_of_ratio([0] * 6, [0] * 6), (0, 0))
-        self.assertEqual(interval_of_ratio([1] * 6, [0] * 6), (math.inf, math.inf))
-        self.assertEqual(interval_of_ratio([1, math.inf], [math.inf]), (0, math.inf))
-        self.assertEqual(interval_of_difference([1, math.inf], [math.inf]), (-math.inf, math.inf))
+        def compared(ours: list[float], theirs: list[float]) -> tuple[float, float, float]:
+            rounds = [(0, n) for n in range(len(ours))]
+            found = figures.by_round(figures.summarize(ours, rounds),
+                                     figures.summarize(theirs, rounds))
+            assert found
+            return found.median, found.low, found.high
+
+        self.assertEqual(compared([2, 4, 3], [0, 1, 2]), (4, 1.5, math.inf))
+        self.assertEqual(compared([0] * 6, [0] * 6), (0, 0, 0))
+        self.assertEqual(compared([1] * 6, [0] * 6), (math.inf, math.inf, math.inf))
+        self.assertEqual(compared([1, math.inf, 1], [math.inf] * 3), (0, 0, math.inf))
 
     def test_a_percentile_is_one_of_the_values(self) -> None:
         twenty = [float(x) for x in range(20, 0, -1)]
@@ -233,7 +257,8 @@ class Goals(unittest.TestCase):
         runs = [run("tablestore-thin", 1, 1500), run("bluestore-ssd", 1, 900),
                 run("bluestore-hdd", 1, 1000), run("kstore", 1, 5000)]
         found = self.verdict(runs)
-        self.assertEqual((found.against, found.value, found.met), ("bluestore-hdd", 1.5, True))
+        self.assertEqual((found.against, found.found.median), ("bluestore-hdd", 1.5))
+        self.assertTrue(found.met)
 
     def test_a_loop_device_is_no_peer(self) -> None:
         runs = [run("tablestore-thin", 1, 1500), run("bluestore-hdd", 1, 1000),
@@ -249,7 +274,7 @@ class Goals(unittest.TestCase):
             each["result"]["phases"] = [phase(name="write 1", operations=rate),
                                         phase(name="write 4", operations=rate * 95 // 100)]
         found = self.verdict(runs, cell, targets.FIRST_QUARTER)
-        self.assertEqual((found.value, found.low, found.high), (0.95, 0.95, 0.95))
+        self.assertEqual(found.found, figures.Summary(0.95, 0.95, 0.95, 3))
 
     def test_a_goal_that_is_missed_is_missed(self) -> None:
         runs = [run("tablestore-thin", 1, 1499), run("bluestore-hdd", 1, 1000)]
@@ -259,12 +284,13 @@ class Goals(unittest.TestCase):
         cell = "new-64K-qd16"
         runs = [run("tablestore-thin", 1, 94, cell), run("tablestore", 1, 100, cell)]
         found = self.verdict(runs, cell, "tablestore")
-        self.assertEqual((found.store, found.value, found.met), ("tablestore-thin", 0.94, False))
+        self.assertEqual((found.store, found.found.median), ("tablestore-thin", 0.94))
+        self.assertFalse(found.met)
 
     def test_processor_time_is_what_is_beyond_memstores(self) -> None:
         runs = [run("tablestore", 1, 20000, "rados-4K"), run("memstore", 1, 25000, "rados-4K")]
         found = self.verdict(runs, "rados-4K", "memstore", "cpu_us_per_operation")
-        self.assertAlmostEqual(found.value, 100 - 80)
+        self.assertAlmostEqual(found.found.median, 100 - 80)
         self.assertTrue(found.met)
 
     def test_the_last_quarter_is_held_against_the_best_and_the_first(self) -> None:
@@ -276,10 +302,10 @@ class Goals(unittest.TestCase):
             each["result"]["phases"] = [phase(name=f"write {i}", operations=rate)
                                         for i, rate in enumerate(rates, 1)]
         best = self.verdict(runs, cell)
-        self.assertEqual((best.phase, best.against, best.value, best.met),
+        self.assertEqual((best.phase, best.against, best.found.median, best.met),
                          ("write 4", "bluestore-ssd", 1.6, True))
         first = self.verdict(runs, cell, targets.FIRST_QUARTER)
-        self.assertEqual((first.value, first.met), (0.8, False))
+        self.assertEqual((first.found.median, first.met), (0.8, False))
 
     def test_bytes_are_those_of_all_quarters(self) -> None:
         cell = "sustained-overwrite-4K-qd16"
@@ -289,7 +315,7 @@ class Goals(unittest.TestCase):
                 phase(name=f"overwrite {i}", usage_settled={"disk_write_bytes": size})
                 for i, size in enumerate(written, 1)]
         found = self.verdict(runs, cell, figure="write_amplification_disk")
-        self.assertEqual((found.ours.median, found.value, found.met), (1, 0.5, True))
+        self.assertEqual((found.ours.median, found.found.median, found.met), (1, 0.5, True))
 
     def test_a_restart_is_judged_by_its_slow_ones(self) -> None:
         cell = "restart-1000K"
@@ -298,7 +324,7 @@ class Goals(unittest.TestCase):
             runs.append(run("tablestore", number_of, 1, cell))
             runs[-1]["result"]["values"] = {"mount seconds": seconds}
         found = self.verdict(runs, cell, "", "mount seconds")
-        self.assertEqual((found.value, found.high, found.met), (0.49, 0.9, True))
+        self.assertEqual((found.found.median, found.found.high, found.met), (0.49, 0.9, True))
 
     def test_every_goal_has_a_cell_in_some_run(self) -> None:
         names = [cell.name for level in LEVELS for cell in LEVELS[level]()]

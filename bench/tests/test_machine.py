@@ -56,13 +56,15 @@ class OwnFileSystems(WithRunner):
         (directory / "there").touch()
         for kind, size in (("ext4", 64 * MIB), ("xfs", 512 * MIB)):
             with self.subTest(kind):
-                with OwnFileSystem(kind, size, directory):
+                with OwnFileSystem(kind, size, directory) as own:
+                    self.assertEqual(os.listdir(own.below), ["there"])
                     facts = place(directory)
                     self.assertEqual(facts["file_system"]["type"], kind)
                     self.assertEqual(facts["file_system"].get("journal"),
                                      "ordered" if kind == "ext4" else None)
                     device = facts["disk"]["name"]
                     self.assertEqual(Path(f"/sys/block/{device}/loop/dio").read_text(), "1\n")
+                    self.assertEqual(facts["disk"]["queue/rotational"], "0")
                     self.assertNotIn("discard", facts["file_system"]["options"])
                     self.assertFalse((directory / "there").exists())
                 self.assertFalse(os.path.ismount(directory))

@@ -111,6 +111,23 @@ class Program(WithRunner):
             finally:
                 run_checked("umount", small)
 
+    def test_a_loop_device_is_beside_that_of_the_file_system(self) -> None:
+        """Not on it, and what it reads and writes is counted."""
+        beside = self.folder / "beside"
+        runner = Runner(self.folder / "own", lambda line: None, beside)
+        cell = Cell("new", "new", (), SMALL | {"size": "64K"}, store_bytes=GIB)
+        try:
+            result = runner.run(cell, "bluestore-ssd-loop", 0.5)
+            self.assertEqual(len(list(beside.glob("block.*"))), 1)
+            self.assertEqual(list((self.folder / "own").glob("block.*")), [])
+        finally:
+            runner.close()
+        self.assertFalse(beside.exists())
+        self.assertRegex(result["disk"], "^loop")
+        phase, = result["phases"]
+        self.assertGreater(phase["payload_bytes"], 0)
+        self.assertGreaterEqual(phase["usage_settled"]["disk_write_bytes"], phase["payload_bytes"])
+
     def test_a_killed_store_restarts(self) -> None:
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
         for store in ("tablestore", "bluestore-ssd"):

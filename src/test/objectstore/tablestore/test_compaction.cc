@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -284,22 +285,6 @@ TEST_F(StoreCompaction, NothingIsMovedWhereThatGainsNothing)
   EXPECT_NE("", p.result);
 }
 
-TEST_F(StoreCompaction, ItCanBeStoppedAndEndsWithTheMount)
-{
-  EXPECT_EQ(-EINVAL, compaction().start(0));
-  EXPECT_EQ(-EINVAL, compaction().start(101));
-  fragment();
-  EXPECT_EQ(0, compaction().start(50));
-  EXPECT_EQ(-EALREADY, compaction().start(50));
-  compaction().stop();
-  EXPECT_FALSE(compaction().progress().running);
-  EXPECT_EQ(std::set<uint32_t>(), parts().engine.closed_containers());
-  expect_kept();
-  EXPECT_EQ(0, compaction().start(50));
-  remount({&ch});
-  expect_kept();
-}
-
 TEST_F(StoreCompaction, ADeepScrubFindsWhatWasMovedOnTheDisk)
 {
   fragment();
@@ -365,6 +350,25 @@ class StoreCompactionInterrupted : public StoreCompaction {
   }
   std::shared_ptr<InterruptingSurroundings> around;
 };
+
+TEST_F(StoreCompactionInterrupted, ItCanBeStoppedAndEndsWithTheMount)
+{
+  EXPECT_EQ(-EINVAL, compaction().start(0));
+  EXPECT_EQ(-EINVAL, compaction().start(101));
+  fragment();
+  std::promise<void> asked;
+  around->interrupting.interrupt = [goes_on = asked.get_future().share()] { goes_on.wait(); };
+  EXPECT_EQ(0, compaction().start(50));
+  EXPECT_EQ(-EALREADY, compaction().start(50));
+  asked.set_value();
+  compaction().stop();
+  EXPECT_FALSE(compaction().progress().running);
+  EXPECT_EQ(std::set<uint32_t>(), parts().engine.closed_containers());
+  expect_kept();
+  EXPECT_EQ(0, compaction().start(50));
+  remount({&ch});
+  expect_kept();
+}
 
 TEST_F(StoreCompactionInterrupted, WhatIsChangedBetweenReadAndMoveStaysChanged)
 {

@@ -132,11 +132,13 @@ void Usage::dump(ceph::Formatter& f) const
 
 UsageMeter::UsageMeter(const std::string& dir)
 {
-  struct stat st = {};
+  struct stat block = {}, st = {};
   if (::stat(dir.c_str(), &st) < 0)
     return;
-  const std::string link = "/sys/dev/block/" + std::to_string(major(st.st_dev)) + ":" +
-                           std::to_string(minor(st.st_dev));
+  const bool on_device = ::stat((dir + "/block").c_str(), &block) == 0 && S_ISBLK(block.st_mode);
+  const dev_t number = on_device ? block.st_rdev : st.st_dev;
+  const std::string link =
+    "/sys/dev/block/" + std::to_string(major(number)) + ":" + std::to_string(minor(number));
   std::error_code missing;
   const fs::path device = fs::canonical(link, missing);
   if (missing)

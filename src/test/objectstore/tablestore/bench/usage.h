@@ -37,7 +37,7 @@ struct Usage {
   void dump(ceph::Formatter& f) const;
 };
 
-/// Reads them for one directory. Any thread.
+/// Reads them for one directory, or for the device that a store there has as `block`. Any thread.
 class UsageMeter {
  public:
   explicit UsageMeter(const std::string& dir);
