@@ -10,6 +10,7 @@ import datetime
 import fcntl
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -192,6 +193,7 @@ def run(options: argparse.Namespace) -> None:
         if options.fs:
             place_below = {"below": place(STATE)}
             print(f"making {options.fs} on a disk of {options.fs_size} GiB", flush=True)
+            shutil.rmtree(STATE / FOLDER, ignore_errors=True)   # what a killed run has left
             own = stack.enter_context(OwnFileSystem(options.fs, options.fs_size << 30, STATE))
             below = own.below / FOLDER
         options.machine = describe(STATE, options.commit) | place_below

@@ -50,8 +50,10 @@ def process_usage(daemon: Daemon) -> dict[str, float]:
 
 
 def machine_usage(folder: Path) -> dict[str, float]:
-    """Of all that runs, on all processors and on the disk of a directory."""
-    device = os.stat(folder).st_dev
+    """Of all that runs, on all processors and on the disk of a directory, or on the device that a
+    store there has as `block`."""
+    block = folder / "block"
+    device = block.stat().st_rdev if block.is_block_device() else folder.stat().st_dev
     disk_file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
     disk = [int(word) for word in disk_file.read_text().split()] if disk_file.exists() else [0] * 17
     machine = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]

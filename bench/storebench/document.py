@@ -40,11 +40,12 @@ SHOWN = (       # in README.md: cell, phase, what it is
     ("new-64K-qd16", "new", "new objects of 64K, 16 in flight"),
     ("new-1M-qd16", "new", "new objects of 1M, 16 in flight"),
     ("overwrite-4K-qd16", "overwrite", "overwrites of 4K, 16 in flight"),
-    ("sustained-overwrite-4K-qd16", "overwrite 4", "the same, the last quarter of 15 minutes"),
+    ("sustained-overwrite-4K-qd16", "overwrite 4",
+     "overwrites of 4K, the last quarter of 15 minutes"),
     ("metadata-1000K", "create", "a million objects without data: create"),
     ("metadata-1000K", "stat", "the same: stat"),
     ("rados-4K", "write", "`rados bench` 4K, one OSD, 16 threads"),
-    ("sustained-rados-4K", "write 4", "the same, the last quarter of 15 minutes"),
+    ("sustained-rados-4K", "write 4", "`rados bench` 4K, the last quarter of 15 minutes"),
 )
 
 

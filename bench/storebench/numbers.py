@@ -81,7 +81,8 @@ def ratio_of(ours: float, theirs: float) -> float:
 
 
 def difference_of(ours: float, theirs: float) -> float:
-    return ours if ours == math.inf else ours - theirs
+    """Beyond somebody who did nothing is nobody."""
+    return math.inf if math.inf in (ours, theirs) else ours - theirs
 
 
 def interval_of_percentile(values: Iterable[float], share: float) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """A file system that is made for a benchmark."""
 from __future__ import annotations
 
-import os
+import tempfile
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
@@ -15,9 +15,8 @@ class OwnFileSystem(AbstractContextManager):
     """New, and mounted over a directory: in this program's mount namespace, so that it and its
     file are gone with the program at the latest. On a loop device with direct I/O, whose file is
     written: what a first touch costs is what the new file system makes of it. Mounted as an
-    operator does it, without discards: the file below keeps its space. It says that it does not
-    rotate, which no disk does that is fast enough to measure stores on. `below` is the directory
-    as it was before, for other devices beside this one."""
+    operator does it, without discards: the file below keeps its space. `below` is where the
+    directory is as it was before, for other devices beside this one."""
 
     def __init__(self, kind: str, size: int, directory: Path):
         self._kind, self._size, self._directory = kind, size, directory
@@ -34,14 +33,13 @@ class OwnFileSystem(AbstractContextManager):
                                    ) from None
             finally:
                 file.unlink(missing_ok=True)    # the device has what it needs of it
-            sysfs = Path("/sys/block") / Path(device).name
-            (sysfs / "queue/rotational").write_text("0")
             run(*MKFS[self._kind], device)
-            self._below = os.open(self._directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            self.below = Path(f"/proc/{os.getpid()}/fd/{self._below}")
+            self.below = Path(tempfile.mkdtemp(prefix="bench.below."))
+            run("mount", "--bind", str(self._directory), str(self.below))
             run("mount", device, str(self._directory))
         return self
 
     def __exit__(self, *_: object) -> None:
         run("umount", "--lazy", str(self._directory))
-        os.close(self._below)
+        run("umount", "--lazy", str(self.below))
+        self.below.rmdir()

@@ -167,8 +167,8 @@ def page(sessions: list[dict[str, Any]], runs: list[dict[str, Any]], table: Tabl
                 " of others, where the machine was not idle); KStore counts nothing.",
                 chart([panel for kind in ("new", "overwrite")
                        for panel in panels.traffic(table, kind, 16, stores)], 3)),
-        section("Aims", "Medians of the rounds; the best of BlueStore's settings, measured in"
-                " the same session, for each workload by itself.", goals(table)),
+        section("Aims", "Medians of the rounds' own ratios; the best of BlueStore's settings,"
+                " measured in the same session, for each workload by itself.", goals(table)),
         section("Sustained", "Long runs, by quarters; bytes/byte is what the disk wrote for each"
                 " byte of payload.", preformatted([*sustained.quarters_table(table),
                                                    *sustained.work_done(runs)])),

@@ -269,9 +269,8 @@ def relative(table: Table, kind: str, stores: Iterable[str]) -> Panel:
     keys = [(cell, phase) for cell, phase, variant in there if variant == ours]
     series: dict[str, list[Mark | None]] = {}
     for store in stores:
-        found = [figure_of(table, *key, store, "iops") for key in keys]
-        series[store] = [mark_of(each, 1 / table[*key, ours]["iops"].median) if each else None
-                         for key, each in zip(keys, found)]
+        series[store] = [mark_of(by_round(figure_of(table, *key, store, "iops"),
+                                          table[*key, ours]["iops"])) for key in keys]
     return Panel(kind, "times TableStore", "", "bars",
                  tuple(slot_name(keys, *key, kind) for key in keys), without_empty(series),
                  level=1)

@@ -81,11 +81,13 @@ class Runner:
         return self._loop_blocks if variant.on == "loop" else self._blocks
 
     def _write_blocks(self, variant: Variant, size: int, osd: int) -> None:
+        blocks = self._blocks_of(variant)
         try:
-            self._blocks_of(variant).of(size, osd)
+            blocks.of(size, osd)
         except OSError as error:
             raise RunError(f"cannot write BlueStore's file of {size >> 30} GiB below"
-                           f" {self._folder}: {error.strerror}; give the disk more space") from None
+                           f" {blocks.folder}: {error.strerror}; give the disk more space"
+                           ) from None
 
     def close(self) -> None:
         for each in self._folders:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 
 from .cells import LEVELS
-from .figures import MORE_IS_BETTER, WHOLE, Key, Summary, by_round
+from .figures import MORE_IS_BETTER, WHOLE, Key, Round, Summary, by_round
 from .numbers import difference_of, interval_of_percentile, percentile, ratio_of
 from .variants import OURS, PEERS
 
@@ -19,11 +19,24 @@ THIN = OURS[:1]
 METADATA = ("create", "stat", "attributes", "list", "rename", "remove")     # metadata-*'s phases
 
 
+def rounds_of(table: Table, cell: str, phase: str, store: str, figure: str) -> tuple[Round, ...]:
+    figures = table.get((cell, phase, store), {})
+    return figures[figure].of if figure in figures else ()
+
+
+def settings_measured(table: Table, cell: str, phase: str, figure: str) \
+        -> list[tuple[str, Summary]]:
+    """BlueStore's, in a round of ours, where ours were measured."""
+    ours = {each for name in OURS for each in rounds_of(table, cell, phase, name, figure)}
+    return [(name, table[cell, phase, name][figure]) for name in PEERS
+            if (rounds := rounds_of(table, cell, phase, name, figure))
+            and not (ours and ours.isdisjoint(rounds))]
+
+
 def best_bluestore(table: Table, cell: str, phase: str, figure: str) \
         -> tuple[str, Summary] | None:
-    """The best of the settings that were measured, by this figure, and which it is."""
-    found = [(name, table[cell, phase, name][figure]) for name in PEERS
-             if figure in table.get((cell, phase, name), {})]
+    """The best of the settings by this figure, and which it is."""
+    found = settings_measured(table, cell, phase, figure)
     if not found:
         return None
     pick: Callable[..., tuple[str, Summary]] = max if figure in MORE_IS_BETTER else min
@@ -34,8 +47,8 @@ def settings_not_measured(table: Table, cell: str, phase: str, figure: str) -> l
     """Of BlueStore's settings that the cell is for, those that cannot be the best one."""
     meant = {store for level in LEVELS.values() for each in level() if each.name == cell
              for store in each.stores}
-    return [name for name in PEERS
-            if name in meant and figure not in table.get((cell, phase, name), {})]
+    measured = dict(settings_measured(table, cell, phase, figure))
+    return [name for name in PEERS if name in meant and name not in measured]
 
 
 @dataclass(frozen=True)

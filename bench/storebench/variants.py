@@ -16,7 +16,7 @@ CACHE_BYTES = GIB
 STORE_BYTES = 12 * GIB
 MEMSTORE_BYTES = 6 * GIB
 # Those of an OSD on an SSD, for all stores: by itself it asks its store what that is on, and
-# MemStore says that it rotates.
+# KStore and MemStore say that it rotates.
 OSD_THREADS = {"osd_op_num_shards": "8", "osd_op_num_threads_per_shard": "2"}
 WRITE_BYTES = 4 * MIB
 
@@ -137,13 +137,13 @@ class BlockFiles:
     is not written each first write would pay the file system's allocation."""
 
     def __init__(self, folder: Path):
-        self._folder = folder
+        self.folder = folder
         self._made: dict[tuple[int, int], Path] = {}
 
     def of(self, size: int, osd: int = 0) -> Path:
         """Each OSD of a cluster has its own: their names end with its number."""
         if (size, osd) not in self._made:
-            path = self._folder / f"block.{size >> 20}M.{osd}"
+            path = self.folder / f"block.{size >> 20}M.{osd}"
             try:
                 write_zeros(path, size)
             except OSError:
@@ -155,7 +155,8 @@ class BlockFiles:
 
 class LoopDevice(AbstractContextManager):
     """A loop device on a file, without the page cache in between. Detached
-    while it is open, it goes with its last user: also if we are killed."""
+    while it is open, it goes with its last user: also if we are killed. It says that it does not
+    rotate, whatever the disk below says: none is fast enough to measure stores on that does."""
 
     def __init__(self, file: Path):
         self._file = file
@@ -166,6 +167,7 @@ class LoopDevice(AbstractContextManager):
                              str(self._file)).strip()
         try:
             self._open = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+            Path("/sys/block", Path(device).name, "queue/rotational").write_text("0")
         finally:
             run_checked("losetup", "--detach", device)
         return device

@@ -223,6 +223,9 @@ class Numbers(unittest.TestCase):
         self.assertEqual(compared([0] * 6, [0] * 6), (0, 0, 0))
         self.assertEqual(compared([1] * 6, [0] * 6), (math.inf, math.inf, math.inf))
         self.assertEqual(compared([1, math.inf, 1], [math.inf] * 3), (0, 0, math.inf))
+        self.assertEqual([difference_of(*each) for each in ((3, 1), (1, math.inf), (math.inf, 1),
+                                                            (math.inf, math.inf))],
+                         [2, *[math.inf] * 3])
 
     def test_a_percentile_is_one_of_the_values(self) -> None:
         twenty = [float(x) for x in range(20, 0, -1)]
@@ -266,6 +269,17 @@ class Goals(unittest.TestCase):
         self.assertEqual(self.verdict(runs).against, "bluestore-hdd")
         self.assertTrue(set(LOOPS).isdisjoint(targets.PEERS))
         self.assertTrue(any(set(LOOPS) < set(cell.stores) for cell in chosen("usual", [], [])))
+
+    def test_a_setting_of_another_session_is_no_peer(self) -> None:
+        sessions = [{"runs": [run("tablestore-thin", 1, 150), run("bluestore-hdd", 1, 100)]},
+                    {"runs": [run("bluestore-ssd", 1, 110)]}]
+        found = self.verdict(figures.all_runs_of(sessions))
+        self.assertEqual((found.against, found.found.median), ("bluestore-hdd", 1.5))
+        self.assertEqual(found.unknown, tuple(s for s in SETTINGS if s != "bluestore-hdd"))
+        alone = figures.summaries(figures.all_runs_of(sessions[1:]))
+        best = targets.best_bluestore(alone, "new-4K-qd16", "new", "iops")
+        assert best
+        self.assertEqual(best[0], "bluestore-ssd")
 
     def test_the_last_quarter_is_held_against_the_first_of_the_same_run(self) -> None:
         cell = "sustained-rados-4K"

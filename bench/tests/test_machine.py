@@ -12,7 +12,7 @@ from unittest import mock
 from cephcluster.errors import ClusterError, Interrupted
 from storebench.machine import journal_of, place, place_text
 from storebench.own_fs import OwnFileSystem
-from storebench.variants import MIB, run_checked
+from storebench.variants import MIB, LoopDevice, run_checked, write_zeros
 from with_runner import WithRunner
 
 DISK = {"name": "vda", "queue/write_cache": "write back", "queue/fua": "0"}
@@ -58,6 +58,7 @@ class OwnFileSystems(WithRunner):
             with self.subTest(kind):
                 with OwnFileSystem(kind, size, directory) as own:
                     self.assertEqual(os.listdir(own.below), ["there"])
+                    self.see_that_a_device_below_is_not_on_it(own, directory)
                     facts = place(directory)
                     self.assertEqual(facts["file_system"]["type"], kind)
                     self.assertEqual(facts["file_system"].get("journal"),
@@ -69,7 +70,19 @@ class OwnFileSystems(WithRunner):
                     self.assertFalse((directory / "there").exists())
                 self.assertFalse(os.path.ismount(directory))
                 self.assertEqual(os.listdir(directory), ["there"])
+                self.assertFalse(own.below.exists())
                 self.assertFalse(Path(f"/sys/block/{device}/loop").exists())
+
+    def see_that_a_device_below_is_not_on_it(self, own: OwnFileSystem, directory: Path) -> None:
+        """Also where a file there has the same name: losetup asks the kernel where a path leads."""
+        for folder in (directory, own.below):
+            write_zeros(folder / "block", 4 * MIB)
+        with LoopDevice(own.below / "block") as device:
+            on = run_checked("losetup", "--noheadings", "--output", "BACK-MAJ:MIN", device).strip()
+        below = os.stat(own.below).st_dev
+        self.assertEqual(on, f"{os.major(below)}:{os.minor(below)}")
+        self.assertNotEqual(below, os.stat(directory).st_dev)
+        (own.below / "block").unlink()
 
     def test_one_that_is_interrupted_while_it_is_written_leaves_nothing(self) -> None:
         def interrupted(file: Path, _size: int) -> None:
