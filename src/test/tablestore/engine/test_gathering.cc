@@ -1,11 +1,13 @@
 // When a group waits for clients, by a clock that goes as the test says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "os/tablestore/engine/commit/gathering.h"
 
@@ -137,12 +139,14 @@ struct Load {
   int processors;
   microseconds group;
   microseconds more;
+  int others = 0;         // so many of the clients pause for so long instead
+  microseconds others_pause{0};
 };
 
 class Clients {
  public:
   Clients(const Load& load, uint64_t percent) : load_(load), gathering_(percent) {
-    for (int i = 0; i < load.clients; ++i) pause();
+    for (int i = 0; i < load.clients; ++i) pause(i);
   }
 
   // Transactions until then.
@@ -156,6 +160,12 @@ class Clients {
     }
     return done_;
   }
+  // From when it was queued to its commit, of one in a hundred longer.
+  Gathering::Duration p99() {
+    const auto at = latencies_.begin() + int64_t(latencies_.size() * 99 / 100);
+    std::nth_element(latencies_.begin(), at, latencies_.end());
+    return *at;
+  }
 
  private:
   void after(Gathering::Duration time, std::function<void()> act) {
@@ -166,40 +176,41 @@ class Clients {
     return Gathering::Duration(int64_t(double(time.count()) * factor(random_)));
   }
 
-  void pause() {
+  void pause(int client) {
+    const auto mean = client < load_.others ? load_.others_pause : load_.pause;
     Gathering::Duration time{};
-    if (load_.pause.count()) {
-      std::exponential_distribution<> pause(1.0 / double(load_.pause.count()));
+    if (mean.count()) {
+      std::exponential_distribution<> pause(1.0 / double(mean.count()));
       time = Gathering::Duration(int64_t(pause(random_) * 1000));
     }
-    after(time, [this] {
+    after(time, [this, client] {
       if (busy_ == load_.processors) {
-        ++waiting_for_processor_;
+        waiting_for_processor_.push_back(client);
       } else {
         ++busy_;
-        work();
+        work(client);
       }
     });
   }
-  void work() {
-    after(about(load_.work, 0.3), [this] {
-      if (waiting_for_processor_) {
-        --waiting_for_processor_;
-        work();
-      } else {
+  void work(int client) {
+    after(about(load_.work, 0.3), [this, client] {
+      if (waiting_for_processor_.empty()) {
         --busy_;
+      } else {
+        work(waiting_for_processor_.front());
+        waiting_for_processor_.pop_front();
       }
       gathering_.queued(now_);
-      ++queued_;
+      queued_.push_back({client, now_});
       if (state_ == State::idle)
         begin();
-      else if (state_ == State::gathers && queued_ >= gathered_)
+      else if (state_ == State::gathers && queued_.size() >= gathered_)
         make_group();
     });
   }
   void begin() {
     const auto wait = gathering_.wait();
-    if (!wait || queued_ >= wait->queued || wait->until <= now_) return make_group();
+    if (!wait || queued_.size() >= wait->queued || wait->until <= now_) return make_group();
     state_ = State::gathers;
     gathered_ = wait->queued;
     after(wait->until - now_, [this, number = groups_] {
@@ -209,14 +220,17 @@ class Clients {
   void make_group() {
     state_ = State::writes;
     ++groups_;
-    const uint64_t made = std::exchange(queued_, 0);
-    const auto took = about(load_.group + load_.more * int64_t(made), 0.1);
+    const auto made = std::exchange(queued_, {});
+    const auto took = about(load_.group + load_.more * int64_t(made.size()), 0.1);
     after(took, [this, made, took] {
-      gathering_.group_made(now_, took, made, queued_);
-      done_ += made;
-      for (uint64_t i = 0; i < made; ++i) pause();
+      gathering_.group_made(now_, took, made.size(), queued_.size());
+      done_ += made.size();
+      for (const auto& [client, queued_at] : made) {
+        latencies_.push_back(now_ - queued_at);
+        pause(client);
+      }
       state_ = State::idle;
-      if (queued_) begin();
+      if (!queued_.empty()) begin();
     });
   }
 
@@ -226,8 +240,11 @@ class Clients {
   std::multimap<Gathering::Time, std::function<void()>> events_;
   Gathering::Time now_{};
   enum class State { idle, gathers, writes } state_ = State::idle;
-  int busy_ = 0, waiting_for_processor_ = 0;
-  uint64_t queued_ = 0, gathered_ = 0, groups_ = 0, done_ = 0;
+  int busy_ = 0;
+  std::deque<int> waiting_for_processor_;
+  std::vector<std::pair<int, Gathering::Time>> queued_;
+  uint64_t gathered_ = 0, groups_ = 0, done_ = 0;
+  std::vector<Gathering::Duration> latencies_;
 };
 
 double gain(const Load& load) {
@@ -261,8 +278,31 @@ TEST(GatheringModelTest, ItLosesNothingElsewhere) {
       {"with long ones", 64, 5000us, 15us, 8, 1000us, 3us},
       {"few clients with pauses", 3, 200us, 30us, 2, 300us, 3us},
       {"some", 8, 500us, 20us, 4, 400us, 3us},
+      {"one of many is slow", 16, 0us, 30us, 2, 300us, 3us, 1, 5000us},
+      {"half of them are", 16, 0us, 30us, 2, 300us, 3us, 8, 5000us},
+      {"all but two are", 16, 0us, 30us, 2, 300us, 3us, 14, 5000us},
+      {"one of two is", 2, 0us, 30us, 2, 300us, 3us, 1, 2000us},
+      {"half of many, a network", 64, 100us, 2us, 8, 1000us, 3us, 32, 20000us},
   };
   for (const Load& load : loads) EXPECT_GT(gain(load), 0.97) << load.what;
+}
+
+// Whoever is waited for in vain delays a group by no more than most of another one.
+TEST(GatheringModelTest, TheSlowestWaitForOneGroupMoreAtMost) {
+  const Load loads[] = {
+      {"one of many is slow", 16, 0us, 30us, 2, 300us, 3us, 1, 5000us},
+      {"half of them are", 16, 0us, 30us, 2, 300us, 3us, 8, 5000us},
+      {"all but two are", 16, 0us, 30us, 2, 300us, 3us, 14, 5000us},
+      {"half of many, a network", 64, 100us, 2us, 8, 1000us, 3us, 32, 20000us},
+      {"pauses as long as a group", 16, 300us, 30us, 2, 300us, 3us},
+      {"much work", 16, 0us, 100us, 2, 300us, 3us},
+  };
+  for (const Load& load : loads) {
+    Clients with(load, 90), without(load, 0);
+    with.run(Gathering::Time{3s});
+    without.run(Gathering::Time{3s});
+    EXPECT_LT(with.p99() - without.p99(), load.group + load.more * load.clients) << load.what;
+  }
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 // Who writes a file of the table yields after each of its blocks.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "os/tablestore/engine/table/yielding_writer.h"
@@ -15,6 +21,21 @@
 #include "test/tablestore/engine/engine_fixture.h"
 #include "test/tablestore/engine/slices.h"
 #include "test/tablestore/engine/test_directory.h"
+
+namespace {
+
+std::atomic<unsigned> yields_of_flushes, yields_of_compactions;
+
+}  // namespace
+
+// In the place of the C library's, in all of this program.
+extern "C" int sched_yield() noexcept {
+  char name[16] = "";
+  ::pthread_getname_np(::pthread_self(), name, sizeof(name));
+  if (name == std::string_view("rocksdb:high")) ++yields_of_flushes;
+  if (name == std::string_view("rocksdb:low")) ++yields_of_compactions;
+  return int(::syscall(SYS_sched_yield));
+}
 
 namespace tablestore {
 namespace {
@@ -106,6 +127,21 @@ TEST_F(YieldingEngineTest, ItsWritersTakeShortTurns) {
     if (slice_ns(pid_t(std::stoi(task.path().filename()))) == granted) found.insert(name);
   }
   EXPECT_EQ(found, (std::set<std::string>{"rocksdb:high", "rocksdb:low"}));
+}
+
+// The first block of each thread is one after which it yields, however fast it was.
+TEST_F(YieldingEngineTest, ItsWritersYield) {
+  bool granted = false;
+  std::thread([&granted] { granted = take_short_turns(); }).join();
+  ASSERT_NO_FATAL_FAILURE(format());
+  ASSERT_NO_FATAL_FAILURE(open());
+  yields_of_flushes = yields_of_compactions = 0;
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  EXPECT_EQ(yields_of_flushes > 0, granted);
+  EXPECT_EQ(yields_of_compactions, 0u);
+  ASSERT_NO_FATAL_FAILURE(put_and_flush());
+  ASSERT_TRUE(engine->compact().ok());
+  EXPECT_EQ(yields_of_compactions > 0, granted);
 }
 
 }  // namespace
