@@ -112,6 +112,8 @@ def settings_of(variant: Variant, store_bytes: int, block: str, provision_bytes:
     if variant.store == "tablestore":
         settings |= {"tablestore_capacity": str(store_bytes),
                      "tablestore_provision_size": str(provision_bytes)}
+        if not provision_bytes:     # what the store takes is what is measured
+            settings["tablestore_stock_size"] = "0"
     elif variant.is_bluestore:
         settings |= {"bluestore_block_size": str(store_bytes), "bluestore_block_path": block}
     elif variant.store == "memstore":

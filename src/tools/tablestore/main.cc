@@ -26,6 +26,7 @@ boost::intrusive_ptr<CephContext> make_context(const Options& options, const Cap
   const std::map<std::string, std::string> settings = {
       {"log_to_stderr", "false"},  {"err_to_stderr", "false"}, {"log_file", log.path()},
       {"log_max_recent", "1"},     {"admin_socket", ""},       {"debug_tablestore", "0/0"},
+      {"tablestore_stock_size", "0"},   // it would be made while `trim` gives it back
   };
   std::vector<const char*> args;
   for (const std::string& word : options.of_ceph)

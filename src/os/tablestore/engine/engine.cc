@@ -110,6 +110,7 @@ ContainerOptions container_options(const EngineOptions& o, const Label& label) {
   c.prepare_bytes_per_second = o.prepare_bytes_per_second;
   c.punch_bytes_per_second = o.punch_bytes_per_second;
   c.prepare_ahead_bytes = o.prepare_ahead_bytes;
+  c.stock_bytes = o.stock_bytes;
   c.quiet_steps = o.quiet_steps;
   c.provision_bytes = o.provision_bytes;
   c.last_resort_bytes = std::min(o.last_resort_bytes, label.log_bytes / 4);
@@ -213,6 +214,7 @@ struct Engine::Impl {
   const std::shared_ptr<Troubles> troubles;
   Label label;
   Counters counters;
+  std::atomic<uint64_t> row_reads{0};  // calls, of one or many
   std::unique_ptr<LogRing> log;
   std::unique_ptr<Table> table;
   std::unique_ptr<Containers> containers;
@@ -330,6 +332,11 @@ Status Engine::Impl::open() {
   if (auto s = open_ballast(); !s.ok()) return s;
   ContainerOptions of_containers = container_options(options, label);
   of_containers.open_threads = threads->run_by_themselves() ? open_threads : 1;
+  // Where a write does not go to its place, what was written there is worth nothing.
+  if (std::ranges::any_of(disk.concerns(), [](const Concern& concern) {
+        return concern.trouble == not_direct_io;
+      }))
+    of_containers.stock_bytes = 0;
   containers = std::make_unique<Containers>(disk, of_containers, counters);
   if (auto s = containers->open(); !s.ok()) return s;
   if (auto s = open_table(); !s.ok()) return s;
@@ -394,9 +401,13 @@ Status Engine::Impl::open() {
       });
       !s.ok())
     return s;
-  background = std::make_unique<Background>(*containers, *threads, [this](const Status& error) {
-    options.reporter.fatal("container files: " + error.what());
-  });
+  background = std::make_unique<Background>(
+      *containers, *threads,
+      [this](const Status& error) { options.reporter.fatal("container files: " + error.what()); },
+      [this]() -> std::optional<uint64_t> {
+        if (!lane->is_at_rest()) return std::nullopt;
+        return counters.transactions + counters.reads + row_reads;
+      });
   begin_relief();
   containers->fill_owned();
   watch = make_watch();
@@ -626,6 +637,7 @@ Status Engine::read(const Run& run, std::span<std::byte> out) {
 }
 
 Result<bool> Engine::get(Family family, std::string_view key, std::string* value) {
+  ++impl_->row_reads;
   return impl_->table->get(family, key, value);
 }
 
@@ -635,11 +647,13 @@ Status Engine::check_on_disk(Family family, std::string_view key, std::string_vi
 
 Result<std::vector<std::optional<std::string>>> Engine::get(Family family,
                                                             std::span<const std::string> keys) {
+  ++impl_->row_reads;
   return impl_->table->get(family, keys);
 }
 
 std::unique_ptr<RowIterator> Engine::iterate(Family family, std::string_view lower,
                                              std::string_view upper, AtDamage at_damage) {
+  ++impl_->row_reads;
   return impl_->table->iterate(family, lower, upper, at_damage);
 }
 

@@ -113,6 +113,7 @@ struct EngineOptions {
   uint64_t capture_chunks_max = 1024;      // of the allocation map, that a checkpoint copies at
                                            // once, 512 bytes each, while the commit lane stands
   uint64_t prepare_ahead_bytes = 64 << 20; // kept written and free, per class in use
+  uint64_t stock_bytes = 0;                // kept written and free beside it, of an idle store
   uint64_t quiet_steps = 60;               // of background work, before a container may shrink
   // Of the table. What a caller reads of containers, he repeats himself. What recovery reads, and
   // what has to be read before a file of the table is called damaged, is read read_tries times.

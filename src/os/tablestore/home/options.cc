@@ -61,6 +61,7 @@ EngineOptions StoreOptions::engine_options() const
   options.memtable_bytes = conf.get_val<Option::size_t>("tablestore_table_memtable_size");
   options.table_cache_bytes = uint64_t(CacheShares::table * double(first_cache_bytes()));
   options.table_options = conf.get_val<std::string>("tablestore_table_options");
+  options.stock_bytes = conf.get_val<Option::size_t>("tablestore_stock_size");
   options.prepare_bytes_per_second = conf.get_val<Option::size_t>("tablestore_prepare_rate");
   options.punch_bytes_per_second = conf.get_val<Option::size_t>("tablestore_punch_rate");
   options.last_resort_bytes = 64 << 20;

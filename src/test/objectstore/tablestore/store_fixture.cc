@@ -46,6 +46,7 @@ std::map<std::string, std::string> test_settings()
     {"tablestore_cache_size", "64M"},
     {"tablestore_table_memtable_size", "8M"},
     {"tablestore_prepare_rate", "20M"},
+    {"tablestore_stock_size", "0"},
     {"bluestore_block_size", "4294967296"},
     {"bluestore_fsck_on_mkfs", "false"},
     {"bluestore_fsck_on_mount", "false"},

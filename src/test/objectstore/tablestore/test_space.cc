@@ -10,6 +10,7 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
+#include "os/tablestore/home/perf.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 #include "test/objectstore/tablestore/wrapped_surroundings.h"
 #include "test/tablestore/engine/disk_wrapper.h"
@@ -311,6 +312,49 @@ TEST_F(StoreCapacity, SmallObjectsFillItAsWell)
   for (int b = 0; b < count; b += 10)
     EXPECT_TRUE(same(content(b * 1000 + 1, 4 * KiB),
                      read(ch, object("s" + std::to_string(b) + ".1"))));
+}
+
+/// A store that rests makes itself a stock of written containers.
+class StoreStock : public StoreCapacity {
+ protected:
+  static constexpr uint64_t stock = 32 * MiB;
+
+  void SetUp() override
+  {
+    set("tablestore_stock_size", std::to_string(stock));
+    set("tablestore_prepare_rate", std::to_string(1024 * MiB));
+    set("tablestore_container_size", std::to_string(4 * MiB));
+    StoreCapacity::SetUp();
+  }
+  uint64_t value(int counter)
+  {
+    store->refresh_perf_counters();
+    return store->get_perf_counters()->get(counter);
+  }
+  bool is_there()
+  {
+    return eventually([&] { return value(l_tablestore_prepared_bytes) >= stock; });
+  }
+};
+
+TEST_F(StoreStock, ItIsMadeBeforeTheFirstObjectAndCountsAsAvailable)
+{
+  EXPECT_TRUE(is_there());
+  EXPECT_GT(statfs().available, capacity / 2);
+  EXPECT_EQ(0, try_write(nth(0), 5 * MiB));
+  wait_durable(ch);
+  EXPECT_EQ(0u, value(l_tablestore_first_touch_bytes));
+  EXPECT_TRUE(same(content(9, 5 * MiB), read(ch, nth(0))));
+}
+
+TEST_F(StoreStock, ObjectsFindPlaceInItWhenNothingElseIsLeft)
+{
+  EXPECT_TRUE(is_there());
+  const int count = fill(7);
+  EXPECT_GT(uint64_t(count) * object_size, capacity / 2);
+  EXPECT_LT(statfs().available, 2 * object_size);
+  for (int i = 0; i < count; i += 17)
+    EXPECT_TRUE(same(content(7 + i, object_size), read(ch, nth(i))));
 }
 
 /// Most of the space is in containers from the beginning.

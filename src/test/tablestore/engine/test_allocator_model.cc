@@ -161,7 +161,9 @@ class Model {
     move(extent, State::freed, State::free);
   }
   void prepare() {
-    const auto run = allocator_->begin_prepare(random_() % slot_classes, 1 + random_() % 256);
+    const uint64_t most = 1 + random_() % 256;
+    const auto run = random_() % 8 ? allocator_->begin_prepare(random_() % slot_classes, most)
+                                   : allocator_->begin_prepare_whole(most);
     if (!run) return;
     move(*run, State::free, State::background);
     for (const Block& block : blocks(*run)) ASSERT_TRUE(block.unwritten);
@@ -336,11 +338,18 @@ class Model {
       auto& sums = expected.classes[container.slot_class];
       ++sums.containers;
       sums.blocks += container.blocks.size();
+      uint64_t free = 0, unwritten = 0;
       for (const Block& block : container.blocks) {
         sums.free_blocks += block.state == State::free;
         sums.unwritten_free_blocks += block.state == State::free && block.unwritten;
         sums.punched_blocks += block.state == State::punched;
         owned += block.state == State::owned;
+        free += block.state == State::free;
+        unwritten += block.state == State::free && block.unwritten;
+      }
+      if (free == container.blocks.size()) {
+        sums.whole_blocks += free;
+        sums.whole_unwritten_blocks += unwritten;
       }
       if (random_() % 256) continue;
       const auto bitmap = allocator_->owned_bitmap(id);
@@ -355,6 +364,9 @@ class Model {
       ASSERT_EQ(usage.classes[c].free_blocks, expected.classes[c].free_blocks);
       ASSERT_EQ(usage.classes[c].unwritten_free_blocks, expected.classes[c].unwritten_free_blocks);
       ASSERT_EQ(usage.classes[c].punched_blocks, expected.classes[c].punched_blocks);
+      ASSERT_EQ(usage.classes[c].whole_blocks, expected.classes[c].whole_blocks);
+      ASSERT_EQ(usage.classes[c].whole_unwritten_blocks,
+                expected.classes[c].whole_unwritten_blocks);
     }
     ASSERT_EQ(usage.free_blocks, count(State::free));
     ASSERT_EQ(usage.punched_blocks, count(State::punched));

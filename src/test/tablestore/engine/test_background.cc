@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "os/tablestore/engine/container/background.h"
@@ -36,7 +39,8 @@ class BackgroundTest : public testing::Test {
   }
   void start() {
     background = std::make_unique<Background>(
-        *containers, threads, [this](const Status& status) { error.set_value(status); });
+        *containers, threads, [this](const Status& status) { error.set_value(status); },
+        operations);
     background->start();
   }
   bool await_prepared(uint64_t bytes) {
@@ -50,6 +54,7 @@ class BackgroundTest : public testing::Test {
   Counters counters;
   std::unique_ptr<Containers> containers;
   std::promise<Status> error;
+  std::function<std::optional<uint64_t>()> operations = [] { return 0; };
   OwnThreads threads;
   std::unique_ptr<Background> background;
 };
@@ -106,6 +111,35 @@ TEST_F(BackgroundTest, StopsAtOnceHoweverLongTheNextStepIsAway) {
   background->stop();
   EXPECT_LT(Clock::now() - begin, long_enough);  // it is 12 days away
   EXPECT_EQ(counters.prepared_bytes, mib);
+}
+
+TEST_F(BackgroundTest, AStoreThatIsIdleGetsItsStock) {
+  options.stock_bytes = 8 * mib;
+  open();
+  start();
+  EXPECT_TRUE(await_prepared(8 * mib));
+  background->stop();
+  EXPECT_EQ(counters.prepared_bytes, 8 * mib);
+  EXPECT_EQ(counters.containers_created, 2u);
+}
+
+// Each look is told of another operation, or of one that is under way.
+TEST_F(BackgroundTest, AStoreInUseMakesNoStock) {
+  options.stock_bytes = 8 * mib;
+  for (bool under_way : {false, true}) {
+    open();
+    std::atomic<uint64_t> looks{0};
+    operations = [&]() -> std::optional<uint64_t> {
+      ++looks;
+      if (under_way) return std::nullopt;
+      return looks;
+    };
+    start();
+    while (looks < 5) std::this_thread::sleep_for(1ms);
+    background = nullptr;
+    EXPECT_EQ(counters.prepared_bytes, 0u);
+    EXPECT_EQ(counters.containers_created, 0u);
+  }
 }
 
 TEST_F(BackgroundTest, ARateOfZeroTurnsItOff) {

@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 constexpr uint64_t mib_blocks = mib / block_bytes;
+constexpr unsigned largest = slot_classes - 1;
 
 class GrowthPolicyTest : public testing::Test {
  protected:
@@ -26,6 +27,17 @@ class GrowthPolicyTest : public testing::Test {
     sums.free_blocks += free_bytes / block_bytes;
     state.usage.blocks += bytes / block_bytes;
     state.usage.free_blocks += free_bytes / block_bytes;
+  }
+  // Of which every block is free.
+  void have_whole(uint64_t bytes, uint64_t unwritten_bytes) {
+    have(largest, bytes, bytes);
+    state.usage.classes[largest].whole_blocks += bytes / block_bytes;
+    state.usage.classes[largest].whole_unwritten_blocks += unwritten_bytes / block_bytes;
+  }
+  // On a large disk.
+  void have_stock_of(uint64_t bytes) {
+    options.stock_bytes = bytes;
+    state.growable_bytes = 400 * mib;
   }
   void called_for(unsigned slot_class, uint64_t slots) {
     state.usage.classes[slot_class].recent_slots = slots;
@@ -244,25 +256,107 @@ TEST_F(GrowthPolicyTest, FirstTouchesCountWhereSpaceIsPrepared) {
   EXPECT_EQ(policy().first_touch_bytes(state.usage), 19 * block_bytes);
 }
 
+// --- the stock
+
+TEST_F(GrowthPolicyTest, TheStockIsOfWholeContainersAndAnEighthOfAllAtMost) {
+  EXPECT_EQ(policy().stock_blocks(state), 0u);
+  options.stock_bytes = 10 * mib;
+  have(0, 24 * mib, 0);
+  state.growable_bytes = 40 * mib - 1;
+  EXPECT_EQ(policy().stock_blocks(state), 4 * mib_blocks);
+  state.growable_bytes = 400 * mib;
+  EXPECT_EQ(policy().stock_blocks(state), 8 * mib_blocks);
+  state.growable_bytes = 7 * mib;
+  EXPECT_EQ(policy().stock_blocks(state), 0u);
+}
+
+TEST_F(GrowthPolicyTest, ThereIsNoStockWhereOthersLackSpaceOrNothingIsPrepared) {
+  have_stock_of(8 * mib);
+  state.short_bytes = 1;
+  EXPECT_EQ(policy().stock_blocks(state), 0u);
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 0u);
+  state.short_bytes = 0;
+  options.prepare_bytes_per_second = 0;
+  EXPECT_EQ(policy().stock_blocks(state), 0u);
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 0u);
+}
+
+TEST_F(GrowthPolicyTest, TheStockIsWrittenAPieceAtATimeAndNoFurtherThanItGoes) {
+  have_stock_of(8 * mib);
+  EXPECT_EQ(policy().stock_blocks_to_write(state), 0u);
+  have_whole(12 * mib, 12 * mib);
+  EXPECT_EQ(policy().stock_blocks_to_write(state), mib_blocks);
+  AllocatorUsage::Class& sums = state.usage.classes[largest];
+  sums.whole_unwritten_blocks = 5 * mib_blocks - 1;  // less than that is not worth a flush
+  EXPECT_EQ(policy().stock_blocks_to_write(state), 0u);
+  sums.whole_unwritten_blocks = 5 * mib_blocks;
+  EXPECT_EQ(policy().stock_blocks_to_write(state), mib_blocks);
+  state.usage.reserved_blocks = state.usage.free_blocks - 7;
+  EXPECT_EQ(policy().stock_blocks_to_write(state), 7u);
+  state.usage.reserved_blocks = 0;
+  sums.whole_blocks = 4 * mib_blocks + 5;
+  sums.whole_unwritten_blocks = 5;
+  EXPECT_EQ(policy().stock_blocks_to_write(state), 5u);
+  options.container_bytes = 16 * mib;
+  options.stock_bytes = 16 * mib;
+  sums.whole_blocks = sums.whole_unwritten_blocks = 4 * mib_blocks;
+  EXPECT_EQ(policy().stock_blocks_to_write(state), 2 * mib_blocks);
+}
+
+TEST_F(GrowthPolicyTest, TheStockGetsAContainerWhereThatIsWantedWhole) {
+  have_stock_of(8 * mib);
+  EXPECT_TRUE(policy().stock_lacks(state));
+  have_whole(4 * mib, 0);
+  EXPECT_TRUE(policy().stock_lacks(state));
+  have_whole(4 * mib, 0);
+  EXPECT_FALSE(policy().stock_lacks(state));
+  state.usage.reserved_blocks = 4 * mib_blocks;
+  EXPECT_TRUE(policy().stock_lacks(state));
+  have(0, 8 * mib, 4 * mib);  // which the reservation can have
+  EXPECT_FALSE(policy().stock_lacks(state));
+  called_for(largest, 1);  // its last one it keeps
+  EXPECT_TRUE(policy().stock_lacks(state));
+}
+
+TEST_F(GrowthPolicyTest, TheStockLeavesTheLastEighthToReservations) {
+  have_stock_of(8 * mib);
+  have(0, 700 * mib, 0);
+  state.growable_bytes = 100 * mib;
+  EXPECT_FALSE(policy().stock_lacks(state));
+  state.growable_bytes = 101 * mib;
+  EXPECT_TRUE(policy().stock_lacks(state));
+}
+
+TEST_F(GrowthPolicyTest, MoreIsKeptInStockThanIsMade) {
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 0u);
+  have_stock_of(8 * mib);
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 12 * mib_blocks);
+  have_whole(8 * mib, 0);
+  called_for(largest, 1);
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 16 * mib_blocks);
+  state.usage.reserved_blocks = 3;
+  EXPECT_EQ(policy().quiet_rule(state).whole_blocks, 16 * mib_blocks + 3);
+}
+
 // --- what to give back
 
 TEST_F(GrowthPolicyTest, AClassKeepsAContainerOrWhatIsPreparedOrAnEighth) {
   options.quiet_steps = 7;
   have(4, 80 * mib, 0);
-  const QuietRule rule = policy().quiet_rule(state.usage);
+  const QuietRule rule = policy().quiet_rule(state);
   EXPECT_EQ(rule.min_age, 7u);
   EXPECT_EQ(rule.spare_blocks[0], 4 * mib_blocks);
   EXPECT_EQ(rule.spare_blocks[4], 10 * mib_blocks);
   options.prepare_ahead_bytes = 20 * mib;
-  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 20 * mib_blocks);
+  EXPECT_EQ(policy().quiet_rule(state).spare_blocks[4], 20 * mib_blocks);
 }
 
 TEST_F(GrowthPolicyTest, AClassOutOfUseKeepsNothingOnceThatCanBeTold) {
   called_for(0, 1023);
-  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 4 * mib_blocks);
+  EXPECT_EQ(policy().quiet_rule(state).spare_blocks[4], 4 * mib_blocks);
   called_for(0, 1024);
-  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[4], 0u);
-  EXPECT_EQ(policy().quiet_rule(state.usage).spare_blocks[0], 4 * mib_blocks);
+  EXPECT_EQ(policy().quiet_rule(state).spare_blocks[4], 0u);
+  EXPECT_EQ(policy().quiet_rule(state).spare_blocks[0], 4 * mib_blocks);
 }
 
 TEST_F(GrowthPolicyTest, WhatWasProvisionedIsNotGivenBack) {

@@ -63,6 +63,7 @@ EngineOptions engine_options(uint64_t shape) {
   o.prepare_bytes_per_second = one_of({0, 4, 200}) * mib;
   o.punch_bytes_per_second = one_of({0, 200, 200}) * mib;
   o.prepare_ahead_bytes = one_of({256 << 10, 1 << 20, 4 << 20});
+  o.stock_bytes = one_of({0, 4, 8}) * mib;
   o.group_bytes_max = one_of({64 << 10, 512 << 10, 4 << 20});
   o.small_data_bytes = one_of({16 << 10, 256 << 10});
   o.quiet_steps = 2;

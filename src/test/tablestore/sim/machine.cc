@@ -66,6 +66,7 @@ EngineOptions Machine::engine_options() {
   o.small_data_bytes = 64 << 10;
   o.capture_chunks_max = 1;  // so that others commit between the pieces of a checkpoint
   o.prepare_ahead_bytes = 1 << 20;
+  o.stock_bytes = 4 << 20;
   o.quiet_steps = 2;
   o.provision_bytes = provision_bytes_;
   o.threads = std::make_shared<SteppedThreads>();

@@ -278,6 +278,11 @@ bool CommitLane::vouch_if_idle() {
   return true;
 }
 
+bool CommitLane::is_at_rest() const {
+  std::lock_guard lock(mutex_);
+  return is_free() && !has_work();
+}
+
 std::optional<std::chrono::steady_clock::time_point> CommitLane::unvouched_since() const {
   std::lock_guard lock(mutex_);
   return unvouched_since_;

@@ -116,6 +116,8 @@ class CommitLane {
   // Writes an empty group, which vouches for all before. False, and nothing is written, where all
   // is vouched for, and where the lane has something else to do, which does it as well.
   bool vouch_if_idle();
+  // Nothing is being committed, nor waits for it.
+  bool is_at_rest() const;
   // When the last group was made; nullopt: it is vouched for.
   std::optional<std::chrono::steady_clock::time_point> unvouched_since() const;
 

@@ -57,6 +57,7 @@ void Allocator::add_to_sums(const ContainerState& container, const ContainerStat
 void Allocator::index(const ContainerState& container, const ContainerState::Counts& before,
                       const ContainerState::Counts& after) {
   Class& index = classes_[container.slot_class()];
+  AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
   if (before.max_power != after.max_power) {
     if (before.max_power >= 0) index.by_max_power[before.max_power].erase(container.id());
     if (after.max_power >= 0) index.by_max_power[after.max_power].insert(container.id());
@@ -68,8 +69,16 @@ void Allocator::index(const ContainerState& container, const ContainerState::Cou
   const uint32_t id = container.id();
   note(index.with_unwritten, id, before.unwritten_free > 0, after.unwritten_free > 0);
   note(index.with_punched, id, before.punched > 0, after.punched > 0);
-  if (before.free == container.blocks()) index.all_free.erase({before.unwritten_free, id});
-  if (after.free == container.blocks()) index.all_free.insert({after.unwritten_free, id});
+  if (before.free == container.blocks()) {
+    index.all_free.erase({before.unwritten_free, id});
+    sums.whole_blocks -= before.free;
+    sums.whole_unwritten_blocks -= before.unwritten_free;
+  }
+  if (after.free == container.blocks()) {
+    index.all_free.insert({after.unwritten_free, id});
+    sums.whole_blocks += after.free;
+    sums.whole_unwritten_blocks += after.unwritten_free;
+  }
 }
 
 void Allocator::account_new(const ContainerState& container) {

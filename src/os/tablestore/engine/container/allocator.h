@@ -153,7 +153,7 @@ class Allocator {
   // Background work holds a run while it works on it, so that nobody else gets it; never one that
   // would break a reservation. How each hold ends:
   //
-  //   begin_prepare   mark_written() once it is, and always give_back()
+  //   begin_prepare, begin_prepare_whole   mark_written() once it is, and always give_back()
   //   begin_punch     give_back_punched(), also where punching failed; give_back_unwritten() where
   //                   it has its space all the same
   //   begin_restore   give_back() when it has its space, else give_back_punched()
@@ -162,6 +162,8 @@ class Allocator {
 
   // A run of free unwritten blocks of a class.
   std::optional<Run> begin_prepare(unsigned slot_class, uint64_t max_blocks);
+  // The same in an entirely free container of any class, the one that lacks least.
+  std::optional<Run> begin_prepare_whole(uint64_t max_blocks);
   // A run of free blocks in a quiet container. Looks at so many containers per call.
   static constexpr size_t punch_candidates = 64;
   std::optional<Run> begin_punch(const QuietRule& rule, uint32_t min_blocks,
@@ -258,6 +260,9 @@ class Allocator {
   void set_closed(ContainerState& container, bool closed);
   // Of the closed ones with something free, the one that would be the last to be empty.
   bool open_fullest();
+  Run hold_unwritten(uint32_t container, uint64_t max_blocks);
+  // Every block of it is free, and the rule keeps what there is of such.
+  bool keeps_whole(const QuietRule& rule, const ContainerState& container) const;
   void account_new(const ContainerState& container);
   void account_gone(ContainerState& container);
   uint64_t unreserved_blocks() const { return usage_.free_blocks - usage_.reserved_blocks; }

@@ -22,10 +22,31 @@ std::optional<Run> Allocator::begin_prepare(unsigned slot_class, uint64_t max_bl
   const uint32_t id = index.with_unwritten.contains(index.cursor_container)
                           ? index.cursor_container
                           : *index.with_unwritten.begin();
+  return hold_unwritten(id, max_blocks);
+}
+
+std::optional<Run> Allocator::begin_prepare_whole(uint64_t max_blocks) {
+  std::lock_guard lock(mutex_);
+  max_blocks = std::min({max_blocks, unreserved_blocks(), uint64_t(UINT32_MAX)});
+  std::optional<std::pair<uint32_t, uint32_t>> best;
+  for (const Class& index : classes_) {
+    const auto it = index.all_free.lower_bound({1, 0});
+    if (it != index.all_free.end() && (!best || *it < *best)) best = *it;
+  }
+  if (!max_blocks || !best) return std::nullopt;
+  return hold_unwritten(best->second, max_blocks);
+}
+
+Run Allocator::hold_unwritten(uint32_t id, uint64_t max_blocks) {
   ContainerState& container = state(id);
   const Run run = container.find_unwritten_run(max_blocks);
   change(container, [&] { container.take(run.block, run.blocks); });
   return run;
+}
+
+bool Allocator::keeps_whole(const QuietRule& rule, const ContainerState& container) const {
+  const uint64_t free = container.counts().free;
+  return free == container.blocks() && usage_.whole_blocks() - free < rule.whole_blocks;
 }
 
 std::optional<Run> Allocator::begin_punch(const QuietRule& rule, uint32_t min_blocks,
@@ -40,6 +61,7 @@ std::optional<Run> Allocator::begin_punch(const QuietRule& rule, uint32_t min_bl
     const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
     const uint64_t spare = rule.spare_blocks[container.slot_class()];
     if (age_ - container.last_taken_age < rule.min_age || class_free <= spare) continue;
+    if (keeps_whole(rule, container)) continue;
     const uint64_t most = std::min({class_free - spare, unreserved_blocks(), uint64_t(max_blocks)});
     if (most < min_blocks || container.counts().free < min_blocks) continue;
     const Run run = container.find_free_run(min_blocks, most);
@@ -93,6 +115,7 @@ std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) {
     const uint64_t free = container.counts().free;
     const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
     if (class_free - free < rule.spare_blocks[container.slot_class()]) continue;
+    if (keeps_whole(rule, container)) continue;
     if (unreserved_blocks() < free) continue;
     return container.id();
   }

@@ -22,6 +22,9 @@ struct AllocatorUsage {
     // splitting; halved whenever the sum over all classes gets to Allocator::demand_window. 0: the
     // class is not in use.
     uint64_t recent_slots = 0;
+    // In containers of which every block is free, closed ones left out.
+    uint64_t whole_blocks = 0;
+    uint64_t whole_unwritten_blocks = 0;  // part of whole_blocks
     uint64_t first_touch_blocks = 0;     // of whole slots, ever: taken before they were written
   };
   std::array<Class, slot_classes> classes;
@@ -34,6 +37,11 @@ struct AllocatorUsage {
   uint64_t containers() const {
     uint64_t sum = 0;
     for (const Class& of : classes) sum += of.containers;
+    return sum;
+  }
+  uint64_t whole_blocks() const {
+    uint64_t sum = 0;
+    for (const Class& of : classes) sum += of.whole_blocks;
     return sum;
   }
 };
@@ -55,6 +63,8 @@ struct ContainerUsage {
 struct QuietRule {
   // Per class: free blocks that stay as they are.
   std::array<uint64_t, slot_classes> spare_blocks{};
+  // Of AllocatorUsage::whole_blocks(): so many stay as they are, of whatever class.
+  uint64_t whole_blocks = 0;
   // Only containers of which no block was handed out during the last so many
   // Allocator::advance_age().
   uint64_t min_age = 0;

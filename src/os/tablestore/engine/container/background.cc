@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "os/tablestore/engine/container/lull.h"
 #include "os/tablestore/engine/require.h"
 
 namespace tablestore {
@@ -14,8 +15,12 @@ constexpr auto shrink_idle_interval = 1s;  // the unit of ContainerOptions::quie
 }  // namespace
 
 Background::Background(Containers& containers, Threads& threads,
-                       std::function<void(const Status&)> on_error)
-    : containers_(containers), threads_(threads), on_error_(std::move(on_error)) {}
+                       std::function<void(const Status&)> on_error,
+                       std::function<std::optional<uint64_t>()> operations)
+    : containers_(containers),
+      threads_(threads),
+      on_error_(std::move(on_error)),
+      operations_(std::move(operations)) {}
 
 Background::~Background() { stop(); }
 
@@ -72,13 +77,17 @@ void Background::run_prepare() {
   const uint64_t bytes_per_second = containers_.options().prepare_bytes_per_second;
   if (!bytes_per_second) return rest_for_good();
   PreparePace pace(bytes_per_second);
+  Lull lull;
   for (Clock::duration next{}; rest(next);) {
     // Containers are made ahead at any time.
-    const bool is_due = pace.is_due(Clock::now(), containers_.first_touch_bytes());
+    Clock::time_point now = Clock::now();
+    const bool is_due = pace.is_due(now, containers_.first_touch_bytes());
+    const bool is_idle = lull.lasts(now, operations_());
     PreparePace::Piece piece;
-    const bool worked = step(
-        [&] { return containers_.prepare_step(&piece, is_due ? pace.piece_bytes() : 0); });
-    const Clock::time_point now = Clock::now();
+    const bool worked = step([&] {
+      return containers_.prepare_step(&piece, is_due ? pace.piece_bytes() : 0, is_idle);
+    });
+    now = Clock::now();
     if (piece.bytes)
       pace.wrote(now, piece);
     else if (is_due && !worked)

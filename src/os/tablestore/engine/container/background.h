@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "os/tablestore/engine/container/containers.h"
 #include "os/tablestore/engine/status.h"
@@ -21,8 +22,10 @@ namespace tablestore {
 class Background {
  public:
   // `on_error` runs in the work, at most once: after an error no more steps are made.
+  // `operations`: see Lull; asked in the work.
   Background(Containers& containers, Threads& threads,
-             std::function<void(const Status&)> on_error);
+             std::function<void(const Status&)> on_error,
+             std::function<std::optional<uint64_t>()> operations);
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
   ~Background();
@@ -44,6 +47,7 @@ class Background {
   Containers& containers_;
   Threads& threads_;
   const std::function<void(const Status&)> on_error_;
+  const std::function<std::optional<uint64_t>()> operations_;
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -13,6 +13,8 @@ struct ContainerOptions {
   unsigned largest_prepared_class = 4;   // slots up to 64 KiB are written ahead of use
   uint64_t prepare_ahead_bytes = 64 << 20;       // keep so much prepared and free per class in use
   uint64_t prepare_bytes_per_second = 1 << 30;   // at most (PreparePace); 0: nothing is prepared
+  uint64_t stock_bytes = 0;                      // keep so much in whole containers, written while
+                                                 // the store is idle; at most an eighth of all
   uint64_t punch_bytes_per_second = 100 << 20;   // 0: no space is returned
   // A container in which nothing was written during so many idle shrink steps may be removed or
   // punched.

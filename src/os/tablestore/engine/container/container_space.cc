@@ -109,16 +109,30 @@ uint32_t ContainerSpace::take_container_id() {
   return container;
 }
 
-Result<Grown> ContainerSpace::create(unsigned slot_class) {
+Status ContainerSpace::make(unsigned slot_class) {
   const uint32_t container = take_container_id();
   auto unwritten = files_.create(container, slot_class);
-  memory_.note_file(unwritten.ok());
-  if (!unwritten.ok()) return failed(unwritten.status());
+  if (!unwritten.ok()) return unwritten.status();
   allocator_.add_container(container, slot_class, files_.blocks(), unwritten.take());
+  memory_.note_file(true);
   memory_.note_container_for(slot_class);
   tell({});
   ++counters_.containers_created;
-  return Grown::yes;
+  return {};
+}
+
+Result<Grown> ContainerSpace::create(unsigned slot_class) {
+  const Status s = make(slot_class);
+  if (s.ok()) return Grown::yes;
+  memory_.note_file(false);
+  return failed(s);
+}
+
+Result<Grown> ContainerSpace::create_unasked(unsigned slot_class) {
+  const Status s = make(slot_class);
+  if (s.ok()) return Grown::yes;
+  if (files_.flush_failed()) return s;
+  return Grown::no_room;
 }
 
 Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree last) {
@@ -145,9 +159,8 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
 
 // --- background steps
 
-Result<Worked> ContainerSpace::prepare(unsigned slot_class, uint64_t most_blocks,
+Result<Worked> ContainerSpace::prepare(const std::optional<Run>& run,
                                        PreparePace::Piece* piece) {
-  const auto run = allocator_.begin_prepare(slot_class, most_blocks);
   if (!run) return Worked::nothing_to_do;
   File& file = files_.file(run->container);
   const auto begin = std::chrono::steady_clock::now();

@@ -74,13 +74,21 @@ class ContainerSpace {
   Result<Grown> restore(std::optional<unsigned> slot_class, const SpaceState& state);
   // A new file.
   Result<Grown> create(unsigned slot_class);
+  // The same for nobody yet: where there is no room for it, nobody is told.
+  Result<Grown> create_unasked(unsigned slot_class);
   // An entirely free container of another class; its class is only a name.
   Result<Grown> reclass(unsigned slot_class, Allocator::LastFree last);
 
   // --- background steps; `bytes_done` is what they moved
 
   // Writes zeros to free blocks of a class.
-  Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, PreparePace::Piece* piece);
+  Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, PreparePace::Piece* piece) {
+    return prepare(allocator_.begin_prepare(slot_class, most_blocks), piece);
+  }
+  // The same in an entirely free container.
+  Result<Worked> prepare_whole(uint64_t most_blocks, PreparePace::Piece* piece) {
+    return prepare(allocator_.begin_prepare_whole(most_blocks), piece);
+  }
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
   // In which nothing is held. It stays where a reservation needs it.
@@ -90,6 +98,8 @@ class ContainerSpace {
 
  private:
   void add(ContainerFiles::Found found);
+  Status make(unsigned slot_class);
+  Result<Worked> prepare(const std::optional<Run>& run, PreparePace::Piece* piece);
   // Where a flush has failed: that; else it is told, and there is no room.
   Result<Grown> failed(const Status& s);
   void tell(const Status& s);

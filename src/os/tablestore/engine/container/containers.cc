@@ -13,6 +13,9 @@ std::string in_mib(uint64_t bytes) {
          " MiB";
 }
 
+// An hour of idleness, in Background's steps.
+constexpr unsigned stock_pause = 36'000;
+
 // Only a class that would have to take pieces takes the last free container of another one.
 Allocator::LastFree last_free(Claim claim) {
   return claim == Claim::pressing ? Allocator::LastFree::take : Allocator::LastFree::keep;
@@ -218,12 +221,13 @@ Grown Containers::obtain_for_allocate(unsigned slot_class) {
 
 Result<Worked> Containers::prepare_step(uint64_t* bytes_done) {
   PreparePace::Piece piece;
-  const auto worked = prepare_step(&piece, PreparePace::least_piece_bytes);
+  const auto worked = prepare_step(&piece, PreparePace::least_piece_bytes, true);
   *bytes_done = piece.bytes;
   return worked;
 }
 
-Result<Worked> Containers::prepare_step(PreparePace::Piece* piece, uint64_t most_bytes) {
+Result<Worked> Containers::prepare_step(PreparePace::Piece* piece, uint64_t most_bytes,
+                                        bool is_idle) {
   *piece = {};
   std::lock_guard background(background_mutex_);
   {
@@ -234,7 +238,29 @@ Result<Worked> Containers::prepare_step(PreparePace::Piece* piece, uint64_t most
   const AllocatorUsage usage = allocator_.usage();
   auto worked = make_ahead(usage);
   if (nothing_to_do(worked)) worked = write_ahead(usage, most_bytes, piece);
+  if (nothing_to_do(worked) && is_idle) worked = make_stock(most_bytes, piece);
   return worked;
+}
+
+Result<Worked> Containers::make_stock(uint64_t most_bytes, PreparePace::Piece* piece) {
+  if (!most_bytes || !options().stock_bytes) return Worked::nothing_to_do;
+  if (stock_pause_ > 0 && --stock_pause_ > 0) return Worked::nothing_to_do;
+  const auto state = space_.state();
+  if (!state.ok() || !policy_.stock_lacks(*state)) return Worked::nothing_to_do;
+  const auto worked = add_to_stock(*state, most_bytes, piece);
+  if (nothing_to_do(worked)) stock_pause_ = stock_pause;
+  return worked;
+}
+
+// Nobody has asked for it: that there is no space for it says nothing to those who ask.
+Result<Worked> Containers::add_to_stock(const SpaceState& state, uint64_t most_bytes,
+                                        PreparePace::Piece* piece) {
+  if (const uint64_t blocks = policy_.stock_blocks_to_write(state))
+    return space_.prepare_whole(std::min(blocks, most_bytes / block_bytes), piece);
+  std::lock_guard growth(growth_mutex_);
+  const auto grown = space_.create_unasked(slot_classes - 1);
+  if (!grown.ok()) return grown.status();
+  return *grown == Grown::yes ? Worked::yes : Worked::nothing_to_do;
 }
 
 Result<Worked> Containers::make_ahead(const AllocatorUsage& usage) {
@@ -270,9 +296,11 @@ Result<Worked> Containers::write_ahead(const AllocatorUsage& usage, uint64_t mos
 Result<Worked> Containers::punch_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
-  const AllocatorUsage usage = allocator_.usage();
-  QuietRule rule = policy_.quiet_rule(usage);
-  rule.min_age = 0;
+  const auto state = space_.state();
+  if (!state.ok()) return state.status();
+  const AllocatorUsage& usage = state->usage;
+  QuietRule rule = policy_.quiet_rule(*state);
+  rule.min_age = rule.whole_blocks = 0;
   // A look is at some containers only, and goes on where the last one has ended.
   Result<Worked> worked = Worked::nothing_to_do;
   for (uint64_t seen = 0; seen <= usage.containers() && nothing_to_do(worked);
@@ -284,8 +312,10 @@ Result<Worked> Containers::punch_step(uint64_t* bytes_done) {
 Result<Worked> Containers::shrink_step(uint64_t* bytes_done) {
   *bytes_done = 0;
   std::lock_guard background(background_mutex_);
-  const AllocatorUsage usage = allocator_.usage();
-  const auto worked = shrink(usage, policy_.quiet_rule(usage), bytes_done);
+  const auto state = space_.state();
+  const auto worked = state.ok()
+                          ? shrink(state->usage, policy_.quiet_rule(*state), bytes_done)
+                          : Worked::nothing_to_do;  // it is asked again
   if (nothing_to_do(worked)) allocator_.advance_age();
   return worked;
 }
@@ -333,6 +363,7 @@ Result<Worked> Containers::relieve_step(uint64_t at_least, uint64_t* bytes_done)
   if (!state.ok()) return state.status();
   const uint64_t lacking = std::max(state->short_bytes, at_least);
   if (!lacking) return Worked::nothing_to_do;
+  stock_pause_ = stock_pause;  // it is not for the stock, whatever the file system says
   const QuietRule nothing_is_spared;
   if (policy_.relieves_with_container(lacking)) {
     const auto removed = remove_idle(nothing_is_spared, bytes_done);

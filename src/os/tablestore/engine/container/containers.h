@@ -97,8 +97,9 @@ class Containers {
   // other error means that the disk fails.
   //
   // Makes a container ahead of use, or writes zeros to at most so many bytes of free blocks; 0:
-  // none.
-  Result<Worked> prepare_step(PreparePace::Piece* piece, uint64_t most_bytes);
+  // none. The stock comes last, where `is_idle`: where nobody wants the disk. Where it cannot be
+  // made, or its space was given back to others, it is left alone for long.
+  Result<Worked> prepare_step(PreparePace::Piece* piece, uint64_t most_bytes, bool is_idle = false);
   Result<Worked> prepare_step(uint64_t* bytes_done);
   // What requests have ever taken unprepared, of the classes that are prepared.
   uint64_t first_touch_bytes() const { return policy_.first_touch_bytes(allocator_.usage()); }
@@ -158,6 +159,9 @@ class Containers {
   Result<Worked> make_ahead(const AllocatorUsage& usage);
   Result<Worked> write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
                              PreparePace::Piece* piece);
+  Result<Worked> make_stock(uint64_t most_bytes, PreparePace::Piece* piece);
+  Result<Worked> add_to_stock(const SpaceState& state, uint64_t most_bytes,
+                              PreparePace::Piece* piece);
 
   Disk& disk_;
   const GrowthPolicy policy_;
@@ -166,6 +170,7 @@ class Containers {
   LastResort last_resort_;
   std::mutex background_mutex_;
   unsigned next_prepared_ = 0;  // the class whose turn it is; guarded by background_mutex_
+  unsigned stock_pause_ = 0;    // so many idle steps make none; guarded by background_mutex_
   std::mutex growth_mutex_;
   Status deferred_error_;  // guarded by growth_mutex_: that allocate() met first
 };

@@ -16,8 +16,8 @@ constexpr uint64_t restore_max_bytes = 64 << 20;
 constexpr uint64_t demanding_slots = 1024;
 constexpr uint64_t demanding_blocks = 16 * mebibyte_blocks;
 constexpr uint64_t demanding_part = 8;
-// The part of the capacity from which only reservations make containers; and the part of a class's
-// blocks that stays free without being given back.
+// The part of the capacity from which only reservations make containers; the part of a class's
+// blocks that stays free without being given back; and the most of the capacity that is in stock.
 constexpr uint64_t last_part = 8;
 // Of what is to be prepared: less than this part is not worth a flush.
 constexpr uint64_t small_part = 8;
@@ -126,13 +126,56 @@ uint64_t GrowthPolicy::first_touch_bytes(const AllocatorUsage& usage) const {
   return blocks * block_bytes;
 }
 
+uint64_t GrowthPolicy::stock_blocks(const SpaceState& state) const {
+  if (state.short_bytes || !options_.prepare_bytes_per_second) return 0;
+  const uint64_t capacity = state.growable_bytes + file_bytes(state.usage);
+  const uint64_t bytes = std::min(options_.stock_bytes, capacity / last_part);
+  return bytes / options_.container_bytes * container_blocks();
+}
+
+uint64_t GrowthPolicy::kept_blocks(const AllocatorUsage& usage, unsigned slot_class) const {
+  return in_use(usage, slot_class) && usage.classes[slot_class].whole_blocks ? container_blocks()
+                                                                             : 0;
+}
+
+uint64_t GrowthPolicy::other_whole_blocks(const AllocatorUsage& usage) const {
+  uint64_t blocks = less(usage.reserved_blocks, less(usage.free_blocks, usage.whole_blocks()));
+  for (unsigned c = 0; c < slot_classes; ++c) blocks += kept_blocks(usage, c);
+  return blocks;
+}
+
+bool GrowthPolicy::stock_lacks(const SpaceState& state) const {
+  if (stock_blocks_to_write(state)) return true;
+  const uint64_t whole = less(state.usage.whole_blocks(), other_whole_blocks(state.usage));
+  return whole + container_blocks() <= stock_blocks(state) &&
+         new_file(state) == NewFile::for_any_class;
+}
+
+uint64_t GrowthPolicy::stock_blocks_to_write(const SpaceState& state) const {
+  const AllocatorUsage& usage = state.usage;
+  uint64_t unwritten = 0, written = 0;
+  for (unsigned c = 0; c < slot_classes; ++c) {
+    const AllocatorUsage::Class& sums = usage.classes[c];
+    unwritten += sums.whole_unwritten_blocks;
+    written += less(sums.whole_blocks - sums.whole_unwritten_blocks, kept_blocks(usage, c));
+  }
+  const uint64_t lacking = less(stock_blocks(state), written);
+  if (lacking < mebibyte_blocks) return 0;
+  return std::min({lacking, unwritten, usage.free_blocks - usage.reserved_blocks,
+                   std::max(mebibyte_blocks, container_blocks() / prepared_part)});
+}
+
 // --- what to give back
 
-QuietRule GrowthPolicy::quiet_rule(const AllocatorUsage& usage) const {
+// One container more than is to be in stock: how much that is changes a little with the table.
+QuietRule GrowthPolicy::quiet_rule(const SpaceState& state) const {
+  const AllocatorUsage& usage = state.usage;
   uint64_t slots = 0;
   for (const AllocatorUsage::Class& sums : usage.classes) slots += sums.recent_slots;
   QuietRule rule;
   rule.min_age = options_.quiet_steps;
+  if (const uint64_t stock = stock_blocks(state))
+    rule.whole_blocks = stock + container_blocks() + other_whole_blocks(usage);
   for (unsigned c = 0; c < slot_classes; ++c) {
     if (slots >= telling_slots && !in_use(usage, c)) continue;
     rule.spare_blocks[c] =

@@ -89,10 +89,18 @@ class GrowthPolicy {
   uint64_t blocks_to_prepare(const AllocatorUsage& usage, unsigned slot_class) const;
   // What requests have ever taken unprepared, of the classes that are prepared.
   uint64_t first_touch_bytes(const AllocatorUsage& usage) const;
+  // The stock: entirely free containers, written while nobody wants the disk, for whichever class
+  // needs them next. How much there is to be of it, in whole containers; none where others are
+  // short of space.
+  uint64_t stock_blocks(const SpaceState& state) const;
+  // There is something to write for it, or a container to make where there is not.
+  bool stock_lacks(const SpaceState& state) const;
+  // How many of those that are there to write at once.
+  uint64_t stock_blocks_to_write(const SpaceState& state) const;
 
   // --- what to give back
 
-  QuietRule quiet_rule(const AllocatorUsage& usage) const;
+  QuietRule quiet_rule(const SpaceState& state) const;
   bool may_remove_container(const AllocatorUsage& usage) const;
   struct PunchSize {
     uint32_t min_blocks, max_blocks;
@@ -109,6 +117,10 @@ class GrowthPolicy {
   uint64_t container_blocks() const { return options_.container_bytes / block_bytes; }
   // Of what is growable, what turns into free blocks: punched runs restored, and whole containers.
   uint64_t obtainable_bytes(const SpaceState& state) const;
+  // What a class in use does not let go: its last entirely free container.
+  uint64_t kept_blocks(const AllocatorUsage& usage, unsigned slot_class) const;
+  // Of entirely free containers, what is no stock: that, and what only they have for reservations.
+  uint64_t other_whole_blocks(const AllocatorUsage& usage) const;
   // What provision_bytes lets go.
   uint64_t surplus_bytes(const AllocatorUsage& usage) const;
 

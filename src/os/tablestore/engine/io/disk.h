@@ -172,6 +172,8 @@ struct Concern {
   std::string line;     // what it is, and what to do
   bool refuses_mkfs = false;
 };
+// A trouble: writes do not go to their place, or through the page cache.
+inline constexpr const char* not_direct_io = "NOT_DIRECT_IO";
 
 enum class OpenMode {
   read_only,

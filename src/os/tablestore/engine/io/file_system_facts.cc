@@ -118,7 +118,7 @@ Concern not_direct(const FileSystemFacts& facts, const std::string& directory) {
     why = "encryption, or data journalling of this directory,";
     what = "move the store to a directory without";
   }
-  return {"NOT_DIRECT_IO", directory + ": " + why + " allows no direct I/O that overwrites in " +
+  return {not_direct_io, directory + ": " + why + " allows no direct I/O that overwrites in " +
                                "place, so that each commit flushes every file that it has written, "
                                "which is safe but slow: " + what};
 }
