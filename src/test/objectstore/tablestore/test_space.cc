@@ -333,7 +333,7 @@ class StoreStock : public StoreCapacity {
   }
   bool is_there()
   {
-    return eventually([&] { return value(l_tablestore_prepared_bytes) >= stock; });
+    return eventually([&] { return value(tablestore::l_tablestore_prepared_bytes) >= stock; });
   }
 };
 
@@ -343,7 +343,7 @@ TEST_F(StoreStock, ItIsMadeBeforeTheFirstObjectAndCountsAsAvailable)
   EXPECT_GT(statfs().available, capacity / 2);
   EXPECT_EQ(0, try_write(nth(0), 5 * MiB));
   wait_durable(ch);
-  EXPECT_EQ(0u, value(l_tablestore_first_touch_bytes));
+  EXPECT_EQ(0u, value(tablestore::l_tablestore_first_touch_bytes));
   EXPECT_TRUE(same(content(9, 5 * MiB), read(ch, nth(0))));
 }
 
