@@ -139,7 +139,8 @@ TEST_F(StockTest, ItIsKeptAndWhatIsMoreIsGivenBack) {
   open_empty();
   have_free(6);
   shrink_all();
-  EXPECT_EQ(usage().whole_blocks(), 16 * mib_blocks);  // with the last of its class, and with the one that it may vary by
+  // With the last of its class, and with the one that it may vary by.
+  EXPECT_EQ(usage().whole_blocks(), 16 * mib_blocks);
   prepare_all();
   shrink_all();
   EXPECT_EQ(counters.containers_created, 6u);
