@@ -291,9 +291,6 @@ TEST_F(GrowthPolicyTest, TheStockIsWrittenAPieceAtATimeAndNoFurtherThanItGoes) {
   EXPECT_EQ(policy().stock_blocks_to_write(state), 0u);
   sums.whole_unwritten_blocks = 5 * mib_blocks;
   EXPECT_EQ(policy().stock_blocks_to_write(state), mib_blocks);
-  state.usage.reserved_blocks = state.usage.free_blocks - 7;
-  EXPECT_EQ(policy().stock_blocks_to_write(state), 7u);
-  state.usage.reserved_blocks = 0;
   sums.whole_blocks = 4 * mib_blocks + 5;
   sums.whole_unwritten_blocks = 5;
   EXPECT_EQ(policy().stock_blocks_to_write(state), 5u);
@@ -303,28 +300,44 @@ TEST_F(GrowthPolicyTest, TheStockIsWrittenAPieceAtATimeAndNoFurtherThanItGoes) {
   EXPECT_EQ(policy().stock_blocks_to_write(state), 2 * mib_blocks);
 }
 
+TEST_F(GrowthPolicyTest, WhatClassesInUseHaveIsWrittenWhereThereIsToBeAStock) {
+  have(8, 8 * mib, 8 * mib);
+  state.usage.classes[8].unwritten_free_blocks = 8 * mib_blocks;
+  called_for(8, 1);
+  EXPECT_EQ(policy().own_blocks_to_write(state, 8), 0u);
+  have_stock_of(8 * mib);
+  EXPECT_EQ(policy().own_blocks_to_write(state, 8), mib_blocks);
+  EXPECT_EQ(policy().own_blocks_to_write(state, 7), 0u);
+  state.usage.classes[8].unwritten_free_blocks = mib_blocks - 1;
+  EXPECT_EQ(policy().own_blocks_to_write(state, 8), 0u);
+  state.usage.classes[8].unwritten_free_blocks = mib_blocks;
+  EXPECT_EQ(policy().own_blocks_to_write(state, 8), mib_blocks);
+  called_for(8, 0);
+  EXPECT_EQ(policy().own_blocks_to_write(state, 8), 0u);
+}
+
 TEST_F(GrowthPolicyTest, TheStockGetsAContainerWhereThatIsWantedWhole) {
   have_stock_of(8 * mib);
-  EXPECT_TRUE(policy().stock_lacks(state));
+  EXPECT_TRUE(policy().stock_lacks_container(state));
   have_whole(4 * mib, 0);
-  EXPECT_TRUE(policy().stock_lacks(state));
+  EXPECT_TRUE(policy().stock_lacks_container(state));
   have_whole(4 * mib, 0);
-  EXPECT_FALSE(policy().stock_lacks(state));
+  EXPECT_FALSE(policy().stock_lacks_container(state));
   state.usage.reserved_blocks = 4 * mib_blocks;
-  EXPECT_TRUE(policy().stock_lacks(state));
+  EXPECT_TRUE(policy().stock_lacks_container(state));
   have(0, 8 * mib, 4 * mib);  // which the reservation can have
-  EXPECT_FALSE(policy().stock_lacks(state));
+  EXPECT_FALSE(policy().stock_lacks_container(state));
   called_for(largest, 1);  // its last one it keeps
-  EXPECT_TRUE(policy().stock_lacks(state));
+  EXPECT_TRUE(policy().stock_lacks_container(state));
 }
 
 TEST_F(GrowthPolicyTest, TheStockLeavesTheLastEighthToReservations) {
   have_stock_of(8 * mib);
   have(0, 700 * mib, 0);
   state.growable_bytes = 100 * mib;
-  EXPECT_FALSE(policy().stock_lacks(state));
+  EXPECT_FALSE(policy().stock_lacks_container(state));
   state.growable_bytes = 101 * mib;
-  EXPECT_TRUE(policy().stock_lacks(state));
+  EXPECT_TRUE(policy().stock_lacks_container(state));
 }
 
 TEST_F(GrowthPolicyTest, MoreIsKeptInStockThanIsMade) {

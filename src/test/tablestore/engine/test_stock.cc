@@ -102,6 +102,15 @@ TEST_F(StockTest, WhatIsFreeAndWrittenIsStockWhateverItsClass) {
   EXPECT_EQ(usage().classes[largest].containers, 0u);
 }
 
+TEST_F(StockTest, WhatAClassInUseHasFreeIsWrittenFirst) {
+  open_empty();
+  for (int i = 0; i < 3; ++i) own(take(mib));  // of one container of 4
+  ASSERT_EQ(usage().classes[8].unwritten_free_blocks, mib_blocks);
+  EXPECT_EQ(*step(true), Worked::yes);
+  EXPECT_EQ(usage().classes[8].unwritten_free_blocks, 0u);
+  EXPECT_EQ(usage().containers(), 1u);
+}
+
 TEST_F(StockTest, TheContainerThatLacksLeastIsWrittenNext) {
   open_empty();
   ASSERT_TRUE(containers->reserve(12 * mib).ok());
@@ -163,6 +172,29 @@ TEST_F(StockTest, NothingIsMadeAndGivenBackInTurn) {
   EXPECT_EQ(counters.prepared_bytes, prepared);
   EXPECT_EQ(counters.punched_bytes, punched);
   EXPECT_EQ(counters.containers_removed, removed);
+}
+
+// The stock is in containers of the largest class, but no spare of it: a part of what is free in
+// pieces stays as it is, whether there is a stock or not.
+TEST_F(StockTest, WhatItsClassHasInPiecesIsGivenBackAsWithoutAStock) {
+  uint64_t punched[2];
+  for (bool with_stock : {false, true}) {
+    make_disk(512 * mib);
+    options.stock_bytes = with_stock ? 32 * mib : 0;
+    open_empty();
+    std::vector<std::vector<Extent>> owned;
+    for (int i = 0; i < 32; ++i) {
+      owned.push_back(take(4 * mib));
+      own(owned.back());
+    }
+    for (const auto& extents : owned) give_up({{extents[0].container, 0, 512}});
+    prepare_all();
+    const uint64_t before = counters.punched_bytes;
+    shrink_all();
+    punched[with_stock] = counters.punched_bytes - before;
+  }
+  EXPECT_GT(punched[0], 0u);
+  EXPECT_NEAR(double(punched[1]), double(punched[0]), double(8 * mib));
 }
 
 TEST_F(StockTest, TheToolThatTrimsTakesItToo) {

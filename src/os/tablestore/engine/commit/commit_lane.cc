@@ -280,7 +280,7 @@ bool CommitLane::vouch_if_idle() {
 
 bool CommitLane::is_at_rest() const {
   std::lock_guard lock(mutex_);
-  return is_free() && !has_work();
+  return is_free() && !has_work() && writes_in_flight_ == 0;
 }
 
 std::optional<std::chrono::steady_clock::time_point> CommitLane::unvouched_since() const {

@@ -58,7 +58,10 @@ std::optional<Run> Allocator::begin_punch(const QuietRule& rule, uint32_t min_bl
     if (it == containers_.end()) it = containers_.begin();
     ContainerState& container = *it->second;
     punch_cursor_ = container.id() + 1;
-    const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
+    const AllocatorUsage::Class& sums = usage_.classes[container.slot_class()];
+    // What is kept whole is no spare of its class.
+    const uint64_t class_free =
+        sums.free_blocks - std::min(sums.whole_blocks, rule.whole_blocks);
     const uint64_t spare = rule.spare_blocks[container.slot_class()];
     if (age_ - container.last_taken_age < rule.min_age || class_free <= spare) continue;
     if (keeps_whole(rule, container)) continue;

@@ -131,7 +131,7 @@ Result<Grown> ContainerSpace::create(unsigned slot_class) {
 Result<Grown> ContainerSpace::create_unasked(unsigned slot_class) {
   const Status s = make(slot_class);
   if (s.ok()) return Grown::yes;
-  if (files_.flush_failed()) return s;
+  if (files_.flush_failed() || !is_lack(s.code())) return failed(s);
   return Grown::no_room;
 }
 
@@ -159,22 +159,20 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
 
 // --- background steps
 
-Result<Worked> ContainerSpace::prepare(const std::optional<Run>& run,
-                                       PreparePace::Piece* piece) {
-  if (!run) return Worked::nothing_to_do;
-  File& file = files_.file(run->container);
+Result<Worked> ContainerSpace::prepare(const Run& run, PreparePace::Piece* piece) {
+  File& file = files_.file(run.container);
   const auto begin = std::chrono::steady_clock::now();
-  const Status written = file.write_zeroes(run->offset_bytes(), run->length_bytes());
+  const Status written = file.write_zeroes(run.offset_bytes(), run.length_bytes());
   piece->write = std::chrono::steady_clock::now() - begin;
   const Status flushed = written.ok() ? files_.flush(file) : Status();
   piece->flush = std::chrono::steady_clock::now() - begin - piece->write;
-  if (written.ok() && flushed.ok()) allocator_.mark_written(*run);
-  allocator_.give_back(*run);
+  if (written.ok() && flushed.ok()) allocator_.mark_written(run);
+  allocator_.give_back(run);
   if (is_lack(written.code())) return Worked::nothing_to_do;
   if (!written.ok()) return written;
   if (!flushed.ok()) return flushed;
-  piece->bytes = run->length_bytes();
-  counters_.prepared_bytes += run->length_bytes();
+  piece->bytes = run.length_bytes();
+  counters_.prepared_bytes += run.length_bytes();
   return Worked::yes;
 }
 

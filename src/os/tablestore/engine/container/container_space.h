@@ -74,7 +74,7 @@ class ContainerSpace {
   Result<Grown> restore(std::optional<unsigned> slot_class, const SpaceState& state);
   // A new file.
   Result<Grown> create(unsigned slot_class);
-  // The same for nobody yet: where there is no room for it, nobody is told.
+  // The same for nobody yet: where there is not enough of something, nobody is told.
   Result<Grown> create_unasked(unsigned slot_class);
   // An entirely free container of another class; its class is only a name.
   Result<Grown> reclass(unsigned slot_class, Allocator::LastFree last);
@@ -83,12 +83,11 @@ class ContainerSpace {
 
   // Writes zeros to free blocks of a class.
   Result<Worked> prepare(unsigned slot_class, uint64_t most_blocks, PreparePace::Piece* piece) {
-    return prepare(allocator_.begin_prepare(slot_class, most_blocks), piece);
+    const auto run = allocator_.begin_prepare(slot_class, most_blocks);
+    return run ? prepare(*run, piece) : Worked::nothing_to_do;
   }
-  // The same in an entirely free container.
-  Result<Worked> prepare_whole(uint64_t most_blocks, PreparePace::Piece* piece) {
-    return prepare(allocator_.begin_prepare_whole(most_blocks), piece);
-  }
+  // To a run that begin_prepare() or its like has given. Nothing to do: there is no space for it.
+  Result<Worked> prepare(const Run& run, PreparePace::Piece* piece);
   // Changes the set of files.
   Result<Worked> remove_idle(const QuietRule& rule, uint64_t* bytes_done);
   // In which nothing is held. It stays where a reservation needs it.
@@ -99,7 +98,6 @@ class ContainerSpace {
  private:
   void add(ContainerFiles::Found found);
   Status make(unsigned slot_class);
-  Result<Worked> prepare(const std::optional<Run>& run, PreparePace::Piece* piece);
   // Where a flush has failed: that; else it is told, and there is no room.
   Result<Grown> failed(const Status& s);
   void tell(const Status& s);

@@ -246,17 +246,27 @@ Result<Worked> Containers::make_stock(uint64_t most_bytes, PreparePace::Piece* p
   if (!most_bytes || !options().stock_bytes) return Worked::nothing_to_do;
   if (stock_pause_ > 0 && --stock_pause_ > 0) return Worked::nothing_to_do;
   const auto state = space_.state();
-  if (!state.ok() || !policy_.stock_lacks(*state)) return Worked::nothing_to_do;
-  const auto worked = add_to_stock(*state, most_bytes, piece);
+  if (!state.ok()) return Worked::nothing_to_do;
+  const auto run = begin_to_write_stock(*state, most_bytes / block_bytes);
+  if (!run && !policy_.stock_lacks_container(*state)) return Worked::nothing_to_do;
+  const auto worked = run ? space_.prepare(*run, piece) : add_to_stock();
   if (nothing_to_do(worked)) stock_pause_ = stock_pause;
   return worked;
 }
 
+// What classes in use have is taken first, by them: they get nothing of the stock before that is
+// used up.
+std::optional<Run> Containers::begin_to_write_stock(const SpaceState& state,
+                                                    uint64_t most_blocks) {
+  for (unsigned c = 0; c < slot_classes; ++c)
+    if (const uint64_t blocks = policy_.own_blocks_to_write(state, c))
+      if (const auto run = allocator_.begin_prepare(c, std::min(blocks, most_blocks))) return run;
+  const uint64_t blocks = policy_.stock_blocks_to_write(state);
+  return allocator_.begin_prepare_whole(std::min(blocks, most_blocks));
+}
+
 // Nobody has asked for it: that there is no space for it says nothing to those who ask.
-Result<Worked> Containers::add_to_stock(const SpaceState& state, uint64_t most_bytes,
-                                        PreparePace::Piece* piece) {
-  if (const uint64_t blocks = policy_.stock_blocks_to_write(state))
-    return space_.prepare_whole(std::min(blocks, most_bytes / block_bytes), piece);
+Result<Worked> Containers::add_to_stock() {
   std::lock_guard growth(growth_mutex_);
   const auto grown = space_.create_unasked(slot_classes - 1);
   if (!grown.ok()) return grown.status();

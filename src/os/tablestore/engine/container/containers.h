@@ -160,8 +160,8 @@ class Containers {
   Result<Worked> write_ahead(const AllocatorUsage& usage, uint64_t most_bytes,
                              PreparePace::Piece* piece);
   Result<Worked> make_stock(uint64_t most_bytes, PreparePace::Piece* piece);
-  Result<Worked> add_to_stock(const SpaceState& state, uint64_t most_bytes,
-                              PreparePace::Piece* piece);
+  std::optional<Run> begin_to_write_stock(const SpaceState& state, uint64_t most_blocks);
+  Result<Worked> add_to_stock();
 
   Disk& disk_;
   const GrowthPolicy policy_;

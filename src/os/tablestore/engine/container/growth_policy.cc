@@ -116,7 +116,11 @@ uint64_t GrowthPolicy::blocks_to_prepare(const AllocatorUsage& usage, unsigned s
   const uint64_t ahead = (options_.prepare_ahead_bytes + block_bytes - 1) / block_bytes;
   const uint64_t lacking = less(ahead, prepared_blocks(usage, slot_class));
   if (lacking < std::min(mebibyte_blocks, ahead / small_part)) return 0;
-  return std::min(lacking, std::max(mebibyte_blocks, container_blocks() / prepared_part));
+  return std::min(lacking, piece_blocks());
+}
+
+uint64_t GrowthPolicy::piece_blocks() const {
+  return std::max(mebibyte_blocks, container_blocks() / prepared_part);
 }
 
 uint64_t GrowthPolicy::first_touch_bytes(const AllocatorUsage& usage) const {
@@ -144,8 +148,7 @@ uint64_t GrowthPolicy::other_whole_blocks(const AllocatorUsage& usage) const {
   return blocks;
 }
 
-bool GrowthPolicy::stock_lacks(const SpaceState& state) const {
-  if (stock_blocks_to_write(state)) return true;
+bool GrowthPolicy::stock_lacks_container(const SpaceState& state) const {
   const uint64_t whole = less(state.usage.whole_blocks(), other_whole_blocks(state.usage));
   return whole + container_blocks() <= stock_blocks(state) &&
          new_file(state) == NewFile::for_any_class;
@@ -161,8 +164,14 @@ uint64_t GrowthPolicy::stock_blocks_to_write(const SpaceState& state) const {
   }
   const uint64_t lacking = less(stock_blocks(state), written);
   if (lacking < mebibyte_blocks) return 0;
-  return std::min({lacking, unwritten, usage.free_blocks - usage.reserved_blocks,
-                   std::max(mebibyte_blocks, container_blocks() / prepared_part)});
+  return std::min({lacking, unwritten, piece_blocks()});
+}
+
+uint64_t GrowthPolicy::own_blocks_to_write(const SpaceState& state, unsigned slot_class) const {
+  const uint64_t unwritten = state.usage.classes[slot_class].unwritten_free_blocks;
+  if (!stock_blocks(state) || !in_use(state.usage, slot_class) || unwritten < mebibyte_blocks)
+    return 0;
+  return std::min(unwritten, piece_blocks());
 }
 
 // --- what to give back

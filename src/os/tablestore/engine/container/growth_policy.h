@@ -93,10 +93,11 @@ class GrowthPolicy {
   // needs them next. How much there is to be of it, in whole containers; none where others are
   // short of space.
   uint64_t stock_blocks(const SpaceState& state) const;
-  // There is something to write for it, or a container to make where there is not.
-  bool stock_lacks(const SpaceState& state) const;
-  // How many of those that are there to write at once.
+  bool stock_lacks_container(const SpaceState& state) const;
+  // How many to write at once, of what is there of it.
   uint64_t stock_blocks_to_write(const SpaceState& state) const;
+  // The same of what a class in use has free itself, where there is to be a stock.
+  uint64_t own_blocks_to_write(const SpaceState& state, unsigned slot_class) const;
 
   // --- what to give back
 
@@ -117,6 +118,7 @@ class GrowthPolicy {
   uint64_t container_blocks() const { return options_.container_bytes / block_bytes; }
   // Of what is growable, what turns into free blocks: punched runs restored, and whole containers.
   uint64_t obtainable_bytes(const SpaceState& state) const;
+  uint64_t piece_blocks() const;
   // What a class in use does not let go: its last entirely free container.
   uint64_t kept_blocks(const AllocatorUsage& usage, unsigned slot_class) const;
   // Of entirely free containers, what is no stock: that, and what only they have for reservations.
