@@ -251,6 +251,7 @@ class FewDescriptorsTest : public EngineFixture {
 
 TEST_F(FewDescriptorsTest, AStoreOfManyContainersIsWrittenReadAndOpened) {
   options.container_bytes = 4 << 20;
+  options.prepare_bytes_per_second = 0;  // a container that is being made ahead is open beside them
   options.table_open_files = 20;
   ASSERT_NO_FATAL_FAILURE(format());
   ASSERT_NO_FATAL_FAILURE(open());
