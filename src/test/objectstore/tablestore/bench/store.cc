@@ -20,9 +20,11 @@ namespace store_bench {
 
 namespace {
 
-// Quiet: less than this written in the interval. Given up after the limit: BlueStore and RocksDB
-// can have minutes of compaction to do.
+// Quiet: less than this written in so many intervals in a row. What a store does when it is idle
+// begins after a while (TableStore's stock: up to 0.2 s, and a container's creation). Given up after
+// the limit: BlueStore and RocksDB can have minutes of compaction to do.
 constexpr std::chrono::milliseconds settle_interval{300};
+constexpr unsigned settle_intervals = 3;
 constexpr uint64_t settle_bytes = 1 << 20;
 constexpr double settle_limit_seconds = 30;
 
@@ -119,11 +121,10 @@ void Store::settle()
     return u.write_bytes + u.read_bytes;   // a compaction first reads
   };
   uint64_t before = moved();
-  while (Clock::now() < limit) {
+  for (unsigned quiet = 0; quiet < settle_intervals && Clock::now() < limit;) {
     std::this_thread::sleep_for(settle_interval);
     const uint64_t now = moved();
-    if (now - before < settle_bytes)
-      return;
+    quiet = now - before < settle_bytes ? quiet + 1 : 0;
     before = now;
   }
 }
