@@ -21,8 +21,8 @@ namespace store_bench {
 namespace {
 
 // Quiet: less than this written in so many intervals in a row. What a store does when it is idle
-// begins after a while (TableStore's stock: up to 0.2 s, and a container's creation). Given up after
-// the limit: BlueStore and RocksDB can have minutes of compaction to do.
+// begins after a while (TableStore's stock: up to 0.2 s, and a container's creation). Given up
+// after the limit: BlueStore and RocksDB can have minutes of compaction to do.
 constexpr std::chrono::milliseconds settle_interval{300};
 constexpr unsigned settle_intervals = 3;
 constexpr uint64_t settle_bytes = 1 << 20;
