@@ -39,10 +39,9 @@ run_bench() {
   exec_in_env python3 /tablestore/bench/main.py --commit "$(checkout_state)" "${INSIDE_ARGS[@]}"
 }
 
+need_bench() { need setup_ceph; need setup_matplotlib; need setup_client_daemons; }
 suite_bench() {
-  need setup_ceph
-  need setup_matplotlib
-  need setup_client_daemons
+  need_bench
   local log=$LOGS/test-bench.log status=0
   say "[bench] (log: $log)"
   in_env python3 /tablestore/bench/tests/run.py "$@" </dev/null >"$log" 2>&1 || status=$?

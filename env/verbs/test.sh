@@ -40,7 +40,10 @@ run_tests() {
       in_background sanitizers-engine suite_engine_sanitizers
       suite_store
       in_background sanitizers-store suite_store_sanitizers
-      suite_kernel --store; suite_osd; suite_osd_xfs; suite_qa --quick; suite_bench; suite_metrics
+      suite_kernel --store; suite_osd
+      need_bench
+      in_background bench suite_bench
+      suite_osd_xfs; suite_qa --quick; suite_metrics
       suite_package --quick; suite_ceph_volume; suite_deploy --quick
       suite_containers --quick
       collect_background ;;

@@ -280,7 +280,8 @@ MUTANTS = (
            ("table/table.cc", "bound_memtables_.exchange(false)", "false"),
            tests="SpaceTest.AStoreOpensAlsoWithoutABallast"),
     mutant("readers_tell_nobody", "erased rows that readers pass stay",
-           ("table/table_iterator.h", "parts_.tell_from == 0 ||", "true ||"),
+           ("table/table.cc", "compact_on_passing_(options.compact_on_passing),",
+            "compact_on_passing_(0),"),
            tests="CompactOnDeletionTest.*"),
     mutant("drop_allocation", "recovery forgets what the second record of a group wrote",
            ("recovery.cc",
@@ -602,10 +603,10 @@ MUTANTS = (
            tests="Gathering*"),
     mutant("waits_for_much_data", "a group waits also where the disk's bandwidth is the limit",
            (LANE, "turn.is_full || turn.has_much_data", "turn.is_full"),
-           tests="EngineTest.WhoBringsMuchData*"),
+           tests="*WhoBringsMuchData*"),
     mutant("waits_for_nobody", "a group waits for nobody",
            ("commit/gathering.cc", "  return Wait{expected_,", "  return Wait{0,"),
-           tests="EngineTest.WhoeverWasJustServed*:Gathering*"),
+           tests="*WhoeverWasJustServed*:Gathering*"),
     mutant("writes_tables_without_a_pause", "who writes a file of the table does not yield",
            ("table/table.cc", "make_yielding_writer(yield_turn)", "make_yielding_writer([] {})"),
            tests="YieldingEngineTest.*"),
@@ -748,7 +749,7 @@ def caught_by_tests(program: Path, tests: str, log: Path) -> str:
     if not any(line.startswith("  ") for line in listed.splitlines()):
         raise LookupError(f"there is no test {tests}")
     found = run(["env", f"TABLESTORE_TEST_DIR={scratch}", str(program), f"--gtest_filter={tests}",
-                 "--gtest_brief=1"], log)
+                 "--gtest_brief=1", "--gtest_fail_fast"], log)
     return "unit tests" if found else ""
 
 

@@ -54,6 +54,7 @@ void dump_options(ceph::Formatter& f, const Options& o, unsigned shards)
   f.dump_unsigned("shards", shards);
   f.dump_float("seconds", o.seconds);
   f.dump_float("warmup", o.warmup);
+  f.dump_float("rest", o.rest);
   f.dump_unsigned("parts", o.parts);
   f.dump_unsigned("objects", o.objects);
   f.dump_unsigned("object_size", o.object_size);
@@ -101,7 +102,7 @@ void run_floor(const Options& options, ceph::Formatter& f)
 
 void run_store(const Options& options, const Workload& workload, ceph::Formatter& f)
 {
-  Store store(g_ceph_context, options.store, options.dir, options.existing);
+  Store store(g_ceph_context, options.store, options.dir, options.existing, options.rest);
   Client client(g_ceph_context, store, options);
   const Payload payload;
   Bench bench{options, store, client, payload};

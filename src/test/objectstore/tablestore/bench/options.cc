@@ -64,6 +64,7 @@ po::options_description describe(Options& o, std::vector<std::string>& settings)
   add("shards", po::value(&o.shards), "threads that issue them; 0: the workload chooses");
   add("seconds", po::value(&o.seconds), "of measuring");
   add("warmup", po::value(&o.warmup), "seconds of load before");
+  add("rest", po::value(&o.rest), "seconds without I/O before: the store begins rested");
   add("parts", po::value(&o.parts), "of the measured time, each with figures of its own");
   add("max-bytes", bytes(o.max_bytes), "a phase ends when so much was written");
   add("objects", po::value(&o.objects), "how many there are, where they are made before");

@@ -24,6 +24,7 @@ struct Options {
   unsigned shards = 0;               ///< threads that issue them; 0: the workload chooses
   double seconds = 5;
   double warmup = 1;
+  double rest = 0.9;                 ///< seconds without I/O before it: a store begins rested
   unsigned parts = 1;                ///< of the measurement, each with figures of its own
   uint64_t max_bytes = uint64_t(4) << 30;   ///< of payload in one phase
   uint64_t objects = 0;              ///< of a population; 0: the workload chooses

@@ -13,18 +13,15 @@
 #include "common/perf_counters.h"
 #include "common/perf_counters_collection.h"
 #include "test/objectstore/tablestore/bench/program_text.h"
-#include "test/objectstore/tablestore/bench/recorder.h"
 #include "test/objectstore/tablestore/bench/usage.h"
 
 namespace store_bench {
 
 namespace {
 
-// Quiet: less than this written in so many intervals in a row. What a store does when it is idle
-// begins after a while (TableStore's stock: up to 0.2 s, and a container's creation). Given up
-// after the limit: BlueStore and RocksDB can have minutes of compaction to do.
+// Quiet: less than this written in each interval of the rest. Given up after the limit: BlueStore
+// and RocksDB can have minutes of compaction to do.
 constexpr std::chrono::milliseconds settle_interval{300};
-constexpr unsigned settle_intervals = 3;
 constexpr uint64_t settle_bytes = 1 << 20;
 constexpr double settle_limit_seconds = 30;
 
@@ -57,8 +54,9 @@ int require(int r, const std::string& what)
   return r;
 }
 
-Store::Store(CephContext* cct, const std::string& type, const std::string& dir, bool existing)
-  : cct(cct), store_type(type), dir(dir)
+Store::Store(CephContext* cct, const std::string& type, const std::string& dir, bool existing,
+             double rest_seconds)
+  : cct(cct), store_type(type), dir(dir), rest(duration_of(rest_seconds))
 {
   create();
   if (!existing)
@@ -121,10 +119,10 @@ void Store::settle()
     return u.write_bytes + u.read_bytes;   // a compaction first reads
   };
   uint64_t before = moved();
-  for (unsigned quiet = 0; quiet < settle_intervals && Clock::now() < limit;) {
+  for (Clock::duration quiet{0}; quiet < rest && Clock::now() < limit;) {
     std::this_thread::sleep_for(settle_interval);
     const uint64_t now = moved();
-    quiet = now - before < settle_bytes ? quiet + 1 : 0;
+    quiet = now - before < settle_bytes ? quiet + settle_interval : Clock::duration{0};
     before = now;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "include/common_fwd.h"
 #include "os/ObjectStore.h"
+#include "test/objectstore/tablestore/bench/recorder.h"
 
 namespace ceph {
 class Formatter;
@@ -27,8 +28,9 @@ int require(int r, const std::string& what);
 /// Owns the store. Main thread, but for os().
 class Store {
  public:
-  /// Makes (unless `existing`) and mounts it.
-  Store(CephContext* cct, const std::string& type, const std::string& dir, bool existing);
+  /// Makes (unless `existing`) and mounts it. `rest_seconds`: of settle().
+  Store(CephContext* cct, const std::string& type, const std::string& dir, bool existing,
+        double rest_seconds);
   ~Store();
 
   ObjectStore& os() { return *store; }
@@ -43,7 +45,9 @@ class Store {
   /// All is in the table, compacted: no mount finds it in a log and keeps it in memory, and no
   /// compaction comes later and brings it into the page cache.
   void empty_log();
-  /// Waits until the store's work in the background does not read or write any more.
+  /// Waits until the store's work in the background has not read or written for a rest: what a
+  /// store does when it is idle begins after a while (TableStore's stock: up to 0.2 s, and the
+  /// creation of a container).
   void settle();
 
   /// All numbers that the store counts, by "section.name"; time averages as name.sum (in seconds)
@@ -62,6 +66,7 @@ class Store {
   CephContext* const cct;
   const std::string store_type;
   const std::string dir;
+  const Clock::duration rest;
   std::unique_ptr<ObjectStore> store;
   double seconds_to_mount = 0;
 };

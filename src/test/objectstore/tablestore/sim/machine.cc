@@ -404,7 +404,13 @@ void Machine::flush_commit(uint64_t which)
   const auto& collections = latest_state.collections;
   const coll_t cid = std::next(collections.begin(), which % collections.size())->first;
   const auto last = last_of.find(cid);
-  const RecordRef record = last == last_of.end() ? std::make_shared<Record>() : last->second;
+  RecordRef record;
+  if (last != last_of.end()) {
+    record = last->second;
+  } else {   // what it waits for, if it does, is a transaction of the store's own
+    record = std::make_shared<Record>();
+    record->calls[Callback::commit] = 1;
+  }
   auto* callback = new Callback(*this, record, Callback::after);
   if (!handle_of(cid)->flush_commit(callback))
     return;
