@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from .variants import (FLOORS, GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS, STORE_BYTES, VARIANTS,
-                       fixed_caches)
+                       WRITE_FLOORS, fixed_caches)
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -85,7 +85,7 @@ def new(size: int, depth: int, stores: tuple[str, ...], floor: bool = True) -> C
     # The floors: what one write and one flush take, or with more in flight what
     # a perfect group commit would reach.
     if floor:
-        stores += FLOORS
+        stores += WRITE_FLOORS
     return Cell(f"new-{name_of(size)}-qd{depth}", "new", stores, {"size": size, "depth": depth},
                 bytes_per_second=rate_of(size))
 
@@ -98,19 +98,20 @@ def aged(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
 
 
 def overwrite(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
-    return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", (*stores, FLOORS[0]),
+    return Cell(f"overwrite-{name_of(size)}-qd{depth}", "overwrite", (*stores, WRITE_FLOORS[0]),
                 {"size": size, "depth": depth}, lasts=7, bytes_per_second=rate_of(size))
 
 
 def read(size: int, depth: int, cold: bool, stores: tuple[str, ...]) -> Cell:
-    return Cell(f"read-{'cold' if cold else 'hot'}-{name_of(size)}-qd{depth}", "read", stores,
+    return Cell(f"read-{'cold' if cold else 'hot'}-{name_of(size)}-qd{depth}", "read",
+                (*stores, "floor-read") if cold else stores,
                 {"size": size, "depth": depth, "cold": cold}, lasts=9)
 
 
 def read_miss(size: int, depth: int, stores: tuple[str, ...]) -> Cell:
     """Cold, but the caches are full of other objects, as they are on an OSD that has run for a
     while: after a start they grow, and each page of them is a page fault."""
-    return Cell(f"read-miss-{name_of(size)}-qd{depth}", "read", stores,
+    return Cell(f"read-miss-{name_of(size)}-qd{depth}", "read", (*stores, "floor-read"),
                 {"size": size, "depth": depth, "cold": True, "other-bytes": GIB}, lasts=12)
 
 

@@ -34,7 +34,7 @@ UNITS = {"iops": "/s", "p99_9_us": " us", "cpu_us_per_operation": " us", "mount 
 NONE_DONE = "none done"
 CLIENTS = ("rados-", "clients-")
 LIMITS = {"floor": "a write and a flush", "floor-thin": "a write and a flush at first touch",
-          "memstore": "MemStore"}
+          "floor-read": "reads of a file", "memstore": "MemStore"}
 SHOWN = (       # in README.md: cell, phase, what it is
     ("new-4K-qd16", "new", "new objects of 4K, 16 in flight"),
     ("new-64K-qd16", "new", "new objects of 64K, 16 in flight"),

@@ -25,6 +25,7 @@ STYLES = {      # colour, marker, line
     "bluestore-ssd-sparse": ("#f7c6a8", "3", ":"),
     "kstore": ("#009e73", "D", "-"), "memstore": ("#999999", "x", "-"),
     "floor": ("#222222", "_", ":"), "floor-thin": ("#777777", "_", ":"),
+    "floor-read": ("#222222", "_", ":"),
 }
 MORE_COLORS = ("#cc79a7", "#f0e442", "#6a3d9a", "#b15928", "#17becf", "#7f7f7f")
 PART_COLORS = dict(zip(PARTS, ("#0072b2", "#e69f00", "#56b4e9", "#009e73", "#66c2a5", "#cc79a7",
@@ -33,6 +34,7 @@ LABELS = {
     "tablestore-thin": "TableStore (default)", "tablestore": "TableStore, provisioned",
     BEST: "BlueStore, best of its settings", "kstore": "KStore", "memstore": "MemStore",
     "floor": "no store: one write, one flush", "floor-thin": "the same, at first touch",
+    "floor-read": "no store: reads of a file",
 }
 SETTINGS = {    # of matplotlib; text stays text
     "svg.fonttype": "none", "svg.hashsalt": "tablestore", "font.family": "sans-serif",

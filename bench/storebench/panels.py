@@ -125,7 +125,7 @@ def write_cells(table: Table, kind: str) -> dict[tuple[str, int], str]:
 def floor_of(table: Table, cell: str, floor: str, figure: str) -> Summary | None:
     return next((figures[figure] for (c, phase, variant), figures in table.items()
                  if c == cell and variant == floor and figure in figures
-                 and phase in ("write and flush", "group and flush")), None)
+                 and phase in ("write and flush", "group and flush", "read cold")), None)
 
 
 def without_empty(series: dict[str, list[Mark | None]]) -> dict[str, list[Mark | None]]:

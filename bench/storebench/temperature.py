@@ -19,7 +19,7 @@ COLD_LEAST_SHARE = 0.9          # ranges of keys overlap a little
 
 def wrong_temperature(result: dict[str, Any]) -> str:
     """What is wrong with it, or nothing."""
-    if result["options"]["store"] in ("memstore", "raw"):   # no disk, no caches
+    if result["options"]["store"] == "memstore":   # no disk, no caches
         return ""
     return "; ".join(filter(None, map(of_phase, result["phases"])))
 

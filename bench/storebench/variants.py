@@ -67,9 +67,10 @@ VARIANTS = {each.name: each for each in (
     bluestore("ssd", "sparse"),
     Variant("kstore", "kstore"),
     Variant("memstore", "memstore"),
-    # The file system alone: one write and one flush, in a written file, and at first touch.
+    # The file system alone: one write and one flush, in a written file, and at first touch; reads.
     Variant("floor", "raw"),
     Variant("floor-thin", "raw-thin"),
+    Variant("floor-read", "raw"),
     # Choices within TableStore that measurement is to judge.
     tablestore("tablestore-inline-0", inline_max="0"),
     tablestore("tablestore-inline-4K", inline_max="4096"),
@@ -84,7 +85,8 @@ VARIANTS = {each.name: each for each in (
 OURS = ("tablestore-thin", "tablestore")       # what is the default comes first
 SETTINGS = ("bluestore-ssd", "bluestore-hdd", "bluestore-ssd-v2", "bluestore-hdd-v2")
 LOOPS = ("bluestore-ssd-loop", "bluestore-hdd-loop")    # only shown
-FLOORS = ("floor", "floor-thin")
+WRITE_FLOORS = ("floor", "floor-thin")
+FLOORS = (*WRITE_FLOORS, "floor-read")
 PEERS = SETTINGS        # the best of those that were measured is what counts
 
 

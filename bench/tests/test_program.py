@@ -157,6 +157,15 @@ class Program(WithRunner):
                 self.assertGreater(usage["disk_write_bytes"],
                                    payload + 4096 * phase["operations"] / depth * 0.9)
 
+    def test_the_floor_of_reads_reads_each_place_once_from_the_disk(self) -> None:
+        cell = Cell("floor", "read", (), {"size": "64K", "depth": 4, "cold": True, "objects": 16,
+                                          "object-size": "4M"})
+        phase, = self.run_cell(cell, "floor-read")["phases"]
+        self.assertLessEqual(phase["operations"], 16 * 64 // 4 * 3)
+        self.assertEqual(phase["usage"]["read_bytes"], phase["payload_bytes"])
+        self.assertEqual(phase["latency_us"]["count"], phase["operations"])
+        self.assertGreater(phase["seconds"], 0)
+
     def test_a_flush_takes_as_long_as_was_said(self) -> None:
         cell = Cell("slow", "new", (), {"size": "4K", "depth": 1, "flush-us": 5000})
         for store in ("tablestore", "bluestore-ssd", "kstore"):

@@ -3,8 +3,10 @@
 #include "test/objectstore/tablestore/bench/floor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <numeric>
 
@@ -13,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "test/objectstore/tablestore/bench/object_names.h"
 #include "test/objectstore/tablestore/bench/payload.h"
 
 namespace store_bench {
@@ -21,14 +24,15 @@ namespace {
 
 constexpr uint64_t written_file_bytes = 256 << 20;
 constexpr uint64_t untouched_file_bytes = uint64_t(4) << 30;
+constexpr uint64_t read_file_bytes = uint64_t(1) << 30;
 constexpr uint64_t chunk_bytes = 1 << 20;
 
 /// Of written blocks, or of allocated ones that were never written to: then each place is written
 /// to once, in order. Removed with the object.
 class FloorFile {
  public:
-  FloorFile(const std::string& dir, bool written)
-      : bytes(written ? written_file_bytes : untouched_file_bytes),
+  FloorFile(const std::string& dir, uint64_t bytes, bool written)
+      : bytes(bytes),
         written(written),
         path(dir + "/floor")
   {
@@ -62,6 +66,13 @@ class FloorFile {
     const iovec memory = {bl.front().c_str(), bl.length()};
     check(::pwritev2(fd, &memory, 1, offset, flags));
   }
+  void read(ceph::buffer::ptr& to, uint64_t offset) const
+  {
+    const ssize_t r = ::pread(fd, to.c_str(), to.length(), offset);
+    check(r);
+    if (r != ssize_t(to.length()))
+      throw BenchError(path + ": a read ends early");
+  }
   void flush() { check(::fdatasync(fd)); }
   int descriptor() const { return fd; }
 
@@ -74,7 +85,7 @@ class FloorFile {
     for (uint64_t at = 0; at < bytes; at += chunk_bytes)
       write(payload.of(at, 0, chunk_bytes), at, 0);
   }
-  void check(ssize_t r) { require(r < 0 ? -errno : 0, path); }
+  void check(ssize_t r) const { require(r < 0 ? -errno : 0, path); }
 
   const bool written;
   const std::string path;
@@ -161,15 +172,67 @@ PhaseResult measure(const Options& o, FloorFile& file, const std::string& name, 
   return result;
 }
 
+/// As many threads as reads are in flight, as the stores' clients have; no place comes twice, and
+/// as in the workload "read" not all of them come.
+PhaseResult measure_reads(const Options& o, const FloorFile& file)
+{
+  const uint64_t places = file.bytes / o.size;
+  const UsageMeter meter(o.dir);
+  const Usage before = meter.now();
+  const Time from = Clock::now(), until = from + duration_of(o.seconds);
+  std::atomic<uint64_t> next{0};
+  const auto reads = [&] {
+    Recorder recorder;
+    recorder.start(from);
+    ceph::buffer::ptr to = ceph::buffer::create_aligned(o.size, Payload::block);
+    for (Time begun = Clock::now(); begun < until;) {
+      const uint64_t i = next++;
+      if (i >= places / 4 * 3)
+        break;
+      file.read(to, jumping(i, places) * o.size);
+      const Time ended = Clock::now();
+      recorder.add(begun, ended, o.size);
+      begun = ended;
+    }
+    return recorder;
+  };
+  std::vector<std::future<Recorder>> clients;
+  for (unsigned i = 0; i < o.depth; ++i)
+    clients.push_back(std::async(std::launch::async, reads));
+  PhaseResult result;
+  result.name = "read cold";
+  result.depth = o.depth;
+  result.recorder.start(from);
+  for (auto& client : clients)
+    result.recorder.merge(client.get());
+  result.usage = result.usage_settled = meter.now() - before;
+  const Recorder& r = result.recorder;
+  result.seconds = seconds_of(r.last - from);
+  result.operations = std::accumulate(r.ops.begin(), r.ops.end(), uint64_t(0));
+  result.payload_bytes = result.operations * o.size;
+  result.load_average = load_average();
+  return result;
+}
+
+std::vector<PhaseResult> measure_read_floor(const Options& o)
+{
+  const FloorFile file(o.dir, o.objects ? o.objects * o.object_size : read_file_bytes, true);
+  if (o.size % Payload::block != 0 || file.bytes < 2 * o.size)
+    throw BenchError("direct reads have multiples of 4096 bytes, and more than one place");
+  return {measure_reads(o, file)};
+}
+
 }  // namespace
 
 std::vector<PhaseResult> measure_floor(const Options& options)
 {
+  if (options.workload == "read")
+    return measure_read_floor(options);
   if (options.size % Payload::block != 0 || options.size * options.depth > written_file_bytes)
     throw BenchError("direct writes have multiples of 4096 bytes, groups of at most " +
                      std::to_string(written_file_bytes));
   const bool written = options.store != first_touch_floor;
-  FloorFile file(options.dir, written);
+  FloorFile file(options.dir, written ? written_file_bytes : untouched_file_bytes, written);
   const auto write_and_flush = [&](ceph::buffer::list bl, uint64_t offset) {
     file.write(std::move(bl), offset, 0);
     file.flush();

@@ -1,6 +1,7 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-// The least that a durable write takes on this file system: no store at all.
+// The least that a durable write, or a read from the disk, takes on this file system: no store at
+// all.
 #pragma once
 
 #include <vector>
@@ -20,6 +21,9 @@ inline constexpr char floor_store[] = "raw", first_touch_floor[] = "raw-thin";  
 /// `raw-thin`: the first of these, or with more --depth the last, at places that are allocated and
 /// were never written to, in order: what a store pays whose file system first learns of each
 /// write that there are data now.
+///
+/// `raw` with the workload "read": --depth threads that read a file of written blocks, without
+/// verifying what they read. No place comes twice, and nothing of it is in memory.
 std::vector<PhaseResult> measure_floor(const Options& options);
 
 }  // namespace store_bench
