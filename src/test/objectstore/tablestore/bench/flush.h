@@ -11,5 +11,7 @@ namespace store_bench {
 /// From here on a flush does not reach the disk, and takes so many microseconds: 0 as on a disk
 /// with power-loss protection, 2000 as on one that is busy. Nullopt: the disk's own, as at first.
 void imitate_flush(std::optional<uint64_t> microseconds);
+/// fsync() and fdatasync() of this process that went to the kernel. Any thread.
+uint64_t flushes_passed_on();
 
 }  // namespace store_bench

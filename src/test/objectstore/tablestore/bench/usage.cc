@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/Formatter.h"
+#include "test/objectstore/tablestore/bench/flush.h"
 
 namespace fs = std::filesystem;
 
@@ -56,6 +57,7 @@ void add_process(Usage& u)
   u.write_syscalls = field_of(io, "syscw");
   u.read_bytes = field_of(io, "read_bytes");
   u.write_bytes = field_of(io, "write_bytes");
+  u.flushes = flushes_passed_on();
 }
 
 void add_disk(Usage& u, const std::string& stat_file)
@@ -101,6 +103,7 @@ Usage Usage::operator-(const Usage& e) const
   d.write_syscalls = write_syscalls - e.write_syscalls;
   d.read_bytes = read_bytes - e.read_bytes;
   d.write_bytes = write_bytes - e.write_bytes;
+  d.flushes = flushes - e.flushes;
   d.disk_reads = disk_reads - e.disk_reads;
   d.disk_read_bytes = disk_read_bytes - e.disk_read_bytes;
   d.disk_writes = disk_writes - e.disk_writes;
@@ -120,6 +123,7 @@ void Usage::dump(ceph::Formatter& f) const
   f.dump_unsigned("write_syscalls", write_syscalls);
   f.dump_unsigned("read_bytes", read_bytes);
   f.dump_unsigned("write_bytes", write_bytes);
+  f.dump_unsigned("flushes", flushes);
   f.dump_unsigned("disk_reads", disk_reads);
   f.dump_unsigned("disk_read_bytes", disk_read_bytes);
   f.dump_unsigned("disk_writes", disk_writes);

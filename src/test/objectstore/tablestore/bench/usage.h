@@ -13,15 +13,16 @@ class Formatter;
 namespace store_bench {
 
 /// Sums since some beginning; two of them are subtracted. The disk's numbers are those of the whole
-/// machine: with others at work, write_bytes of the process is the better one.
+/// machine: with others at work, those of the process are the better ones.
 struct Usage {
-  // the process (getrusage, /proc/self/io)
+  // the process (getrusage, /proc/self/io, flush.h)
   double user_seconds = 0;
   double system_seconds = 0;
   uint64_t context_switches = 0;
   uint64_t write_syscalls = 0;
   uint64_t read_bytes = 0;          ///< fetched from the disk for it
   uint64_t write_bytes = 0;         ///< sent to the disk, or dirtied in the page cache
+  uint64_t flushes = 0;             ///< flushes_passed_on()
   // the disk that holds the store's directory (/sys/dev/block)
   uint64_t disk_reads = 0;
   uint64_t disk_read_bytes = 0;
