@@ -6,6 +6,7 @@
 #include "common/config.h"
 #include "common/debug.h"
 #include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/engine/io/large_pages.h"
 #include "os/tablestore/home/descriptors.h"
 
 #define dout_context cct
@@ -19,6 +20,8 @@ Result<std::shared_ptr<Disk>> OsdSurroundings::open_disk(bool for_reading)
 {
   FileDiskOptions options;
   options.parkable_open_max = open_files_limits(raise_descriptors()).containers;
+  options.large_pages =
+      LargePages::make(cct->_conf.get_val<Option::size_t>("tablestore_large_pages"));
   options.io_uring = cct->_conf.get_val<bool>("tablestore_io_uring");
   options.read_only = for_reading;
   options.log = [this](const std::string& line) { dout(0) << line << dendl; };

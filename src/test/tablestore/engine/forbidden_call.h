@@ -14,10 +14,12 @@
 namespace tablestore {
 
 // A system call fails for the calling thread and those that it starts, as container runtimes do it
-// for all; with a command, only where that is its second argument.
-inline void forbid(unsigned system_call, unsigned error, std::optional<unsigned> command = {}) {
-  const unsigned offset =
-      command ? unsigned(offsetof(seccomp_data, args[1])) : unsigned(offsetof(seccomp_data, nr));
+// for all; with a command, only where that is its second argument, or another one.
+inline void forbid(unsigned system_call, unsigned error, std::optional<unsigned> command = {},
+                   size_t argument = 1) {
+  const size_t in_arguments =
+      offsetof(seccomp_data, args) + argument * sizeof(seccomp_data::args[0]);
+  const auto offset = unsigned(command ? in_arguments : offsetof(seccomp_data, nr));
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 3),

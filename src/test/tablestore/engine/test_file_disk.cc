@@ -427,7 +427,7 @@ TEST_P(FileDiskTest, AReadThatFailsIsEioWhereThatIsOfTheDisk) {
   ASSERT_TRUE(file->write(0, filled(block_bytes, 1).span()).ok());
   const auto expect = [&](int error, int code) {
     std::thread([&] {
-      forbid(__NR_pread64, error);
+      forbid(__NR_preadv, error);
       BlockMemory memory(block_bytes);
       const Status s = file->read(0, memory.span());
       EXPECT_EQ(s.code(), code);

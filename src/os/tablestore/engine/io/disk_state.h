@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "os/tablestore/engine/io/dirty_files.h"
+#include "os/tablestore/engine/io/large_pages.h"
 #include "os/tablestore/engine/io/open_files.h"
 
 namespace tablestore {
@@ -28,6 +30,7 @@ struct DiskState {
   std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place
   OpenFiles open_files;  // those that can be parked
+  std::shared_ptr<LargePages> large_pages;  // null: none, or not direct
 };
 
 }  // namespace tablestore

@@ -10,6 +10,8 @@
 
 namespace tablestore {
 
+class LargePages;
+
 struct FileDiskOptions {
   bool io_uring = true;            // false: always use threads
   unsigned queue_depth = 256;      // writes in flight per queue, with io_uring
@@ -20,6 +22,7 @@ struct FileDiskOptions {
   unsigned lock_wait_ms = 5000;    // for a file that somebody else has locked
   size_t parkable_open_max = 0;    // of files with File::let_park(): how many are open at once,
                                    // where no more are in use; 0: all
+  std::shared_ptr<LargePages> large_pages;  // what large reads go through, where direct; null: none
   // One line for each way in which this disk does less than it could, and why.
   std::function<void(const std::string&)> log;
 };

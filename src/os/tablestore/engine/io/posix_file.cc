@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_extents.h"
 #include "os/tablestore/engine/io/iov_cursor.h"
+#include "os/tablestore/engine/io/large_pages.h"
 #include "os/tablestore/engine/io/read_errors.h"
 #include "os/tablestore/engine/io/system_call.h"
 #include "os/tablestore/engine/require.h"
@@ -29,6 +31,8 @@ namespace tablestore {
 namespace {
 
 constexpr size_t zeros_bytes = 1 << 20;
+// What a read of this size gains by a large page is more than what the copy costs.
+constexpr size_t copied_read_bytes = 16 << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(10);
 
 bool whole_blocks(uint64_t offset, uint64_t length) {
@@ -252,17 +256,33 @@ Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   require(whole_blocks(offset, out.size()) && aligned(out.data()), in_blocks);
   const Use use(*this);
   if (!use.status().ok()) return use.status();
-  size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t n = uninterrupted([&] {
-      return ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    });
-    if (n < 0) return failed_read(errno, offset, out.size());
-    done += static_cast<size_t>(n);
+  std::vector<LargePages::Memory> pieces;
+  if (disk_->large_pages && out.size() >= copied_read_bytes)
+    pieces = disk_->large_pages->take_all(out.size());
+  if (pieces.empty()) return read_into(offset, {{out.data(), out.size()}});
+  std::vector<iovec> iov;
+  for (const auto& piece : pieces) iov.push_back({piece.get(), piece.get_deleter().bytes});
+  if (Status s = read_into(offset, iov); !s.ok()) return s;
+  std::byte* to = out.data();
+  for (const iovec& piece : iov) {
+    std::memcpy(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+  }
+  return Status();
+}
+
+Status PosixFile::read_into(uint64_t offset, std::vector<iovec> iov) {
+  const uint64_t begin = offset, length = iov_bytes(iov);
+  while (!iov.empty()) {
+    const ssize_t n = uninterrupted(
+        [&] { return ::preadv(fd_, iov.data(), iov_count(iov), static_cast<off_t>(offset)); });
+    if (n < 0) return failed_read(errno, begin, length);
+    offset += static_cast<uint64_t>(n);
+    iov_advance(&iov, static_cast<uint64_t>(n));
     // At the end of a file whose size is no whole block, direct I/O cannot go on from there.
-    if (n == 0 || (done < out.size() && offset + done >= size_bytes())) {
-      return Status(EIO, name() + ": read at " + std::to_string(offset) + "+" +
-                             std::to_string(out.size()) + ": the file ends at " +
+    if (n == 0 || (!iov.empty() && offset >= size_bytes())) {
+      return Status(EIO, name() + ": read at " + std::to_string(begin) + "+" +
+                             std::to_string(length) + ": the file ends at " +
                              std::to_string(size_bytes()));
     }
   }

@@ -100,6 +100,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   std::string name() const;
   Status failed(int error, const char* doing) const;
   Status failed(int error, const char* doing, uint64_t offset, uint64_t length) const;
+  Status read_into(uint64_t offset, std::vector<iovec> iov);
   Status failed_read(int error, uint64_t offset, uint64_t length) const;
 
   static constexpr uint32_t parked = 1u << 31;
