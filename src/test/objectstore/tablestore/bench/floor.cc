@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/tablestore/engine/io/large_pages.h"
 #include "test/objectstore/tablestore/bench/object_names.h"
 #include "test/objectstore/tablestore/bench/payload.h"
 
@@ -66,11 +68,11 @@ class FloorFile {
     const iovec memory = {bl.front().c_str(), bl.length()};
     check(::pwritev2(fd, &memory, 1, offset, flags));
   }
-  void read(ceph::buffer::ptr& to, uint64_t offset) const
+  void read(void* to, uint64_t length, uint64_t offset) const
   {
-    const ssize_t r = ::pread(fd, to.c_str(), to.length(), offset);
+    const ssize_t r = ::pread(fd, to, length, offset);
     check(r);
-    if (r != ssize_t(to.length()))
+    if (r != ssize_t(length))
       throw BenchError(path + ": a read ends early");
   }
   void flush() { check(::fdatasync(fd)); }
@@ -172,24 +174,32 @@ PhaseResult measure(const Options& o, FloorFile& file, const std::string& name, 
   return result;
 }
 
-/// As many threads as reads are in flight, as the stores' clients have; no place comes twice, and
-/// as in the workload "read" not all of them come.
+/// As many threads as reads are in flight, as the stores' clients have, into memory of large pages
+/// where the system has them; no place comes twice, and as in the workload "read" not all of them
+/// come.
 PhaseResult measure_reads(const Options& o, const FloorFile& file)
 {
   const uint64_t places = file.bytes / o.size;
+  const auto pages = tablestore::LargePages::make(o.depth * tablestore::LargePages::page_bytes);
+  std::vector<tablestore::LargePages::Memory> memory;
+  for (unsigned i = 0; i < o.depth; ++i)
+    memory.push_back(pages->take(o.size));
   const UsageMeter meter(o.dir);
   const Usage before = meter.now();
   const Time from = Clock::now(), until = from + duration_of(o.seconds);
   std::atomic<uint64_t> next{0};
-  const auto reads = [&] {
+  const auto reads = [&](std::byte* large) {
     Recorder recorder;
     recorder.start(from);
-    ceph::buffer::ptr to = ceph::buffer::create_aligned(o.size, Payload::block);
+    ceph::buffer::ptr small;
+    if (!large)
+      small = ceph::buffer::create_aligned(o.size, Payload::block);
+    void* const to = large ? static_cast<void*>(large) : small.c_str();
     for (Time begun = Clock::now(); begun < until;) {
       const uint64_t i = next++;
       if (i >= places / 4 * 3)
         break;
-      file.read(to, jumping(i, places) * o.size);
+      file.read(to, o.size, jumping(i, places) * o.size);
       const Time ended = Clock::now();
       recorder.add(begun, ended, o.size);
       begun = ended;
@@ -198,7 +208,7 @@ PhaseResult measure_reads(const Options& o, const FloorFile& file)
   };
   std::vector<std::future<Recorder>> clients;
   for (unsigned i = 0; i < o.depth; ++i)
-    clients.push_back(std::async(std::launch::async, reads));
+    clients.push_back(std::async(std::launch::async, reads, memory[i].get()));
   PhaseResult result;
   result.name = "read cold";
   result.depth = o.depth;
@@ -216,9 +226,10 @@ PhaseResult measure_reads(const Options& o, const FloorFile& file)
 
 std::vector<PhaseResult> measure_read_floor(const Options& o)
 {
-  const FloorFile file(o.dir, o.objects ? o.objects * o.object_size : read_file_bytes, true);
-  if (o.size % Payload::block != 0 || file.bytes < 2 * o.size)
+  const uint64_t bytes = o.objects ? o.objects * o.object_size : read_file_bytes;
+  if (o.size % Payload::block != 0 || bytes < 2 * o.size)
     throw BenchError("direct reads have multiples of 4096 bytes, and more than one place");
+  const FloorFile file(o.dir, bytes, true);
   return {measure_reads(o, file)};
 }
 
