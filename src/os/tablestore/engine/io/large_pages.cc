@@ -41,9 +41,12 @@ unsigned find_clear(uint64_t used, unsigned count) {
 
 // The kernel knows more words; those for all and for who asks are not this one.
 bool system_has_them() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  const std::string directory = "/sys/kernel/mm/transparent_hugepage/";
+  std::ifstream enabled(directory + "enabled"), size(directory + "hpage_pmd_size");
   std::string words;
-  return std::getline(file, words) && words.find("[never]") == std::string::npos;
+  size_t bytes;
+  return std::getline(enabled, words) && words.find("[never]") == std::string::npos &&
+         size >> bytes && bytes == LargePages::page_bytes;
 }
 
 // Ceph forbids large pages to its daemons: an allocator that gets them unasked keeps more memory.
@@ -53,6 +56,7 @@ class Allowed {
   Allowed() : forbidden_(::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0)) {
     if (forbidden_ > 0) ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
   }
+  bool done() const { return ::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0; }
   ~Allowed() {
     // Above the first bit, from Linux 6.18 on: for whom.
     if (forbidden_ > 0) ::prctl(PR_SET_THP_DISABLE, 1, forbidden_ & ~1, 0, 0);
@@ -64,16 +68,20 @@ class Allowed {
   const int forbidden_;
 };
 
+// Memory that the allocator has had in use before would stay the small pages that it is.
+bool map_anew(std::byte* memory) {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  return ::mmap(memory, LargePages::page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == memory;
+}
+
 bool become_one_page(std::byte* memory) {
   constexpr size_t bytes = LargePages::page_bytes;
-  // Anew: what the allocator has had in use before would stay the small pages that it is.
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-  if (::mmap(memory, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) return false;
   const Allowed allowed;
-  if (::madvise(memory, bytes, MADV_HUGEPAGE) != 0) return false;
+  if (!allowed.done() || ::madvise(memory, bytes, MADV_HUGEPAGE) != 0) return false;
   *memory = std::byte(0);
-  // Whether it is: kernels before 6.1 do not tell.
-  if (::madvise(memory, bytes, MADV_COLLAPSE) != 0 && errno != EINVAL) return false;
+  // Kernels before 6.1 do not tell whether it is one.
+  const bool kernel_tells = ::madvise(memory, 0, MADV_COLLAPSE) == 0 || errno != EINVAL;
+  if (kernel_tells && ::madvise(memory, bytes, MADV_COLLAPSE) != 0) return false;
   // A child would share it, and the next write would break it up.
   return ::madvise(memory, bytes, MADV_DONTFORK) == 0;
 }
@@ -85,7 +93,8 @@ std::byte* LargePages::make_page() {
   std::lock_guard lock(one_at_a_time);
   if (!system_has_them()) return nullptr;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(page_bytes, page_bytes));
-  if (!memory) return nullptr;
+  // Where it could not be mapped nobody knows what is there now, and it is not given back.
+  if (!memory || !map_anew(memory)) return nullptr;
   if (become_one_page(memory)) return memory;
   free_page(memory);
   return nullptr;

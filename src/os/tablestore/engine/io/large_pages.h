@@ -1,8 +1,8 @@
 // Memory of large pages, for reads.
 //
-// A request names each page of its memory that does not lie beside another, and a disk takes a
-// limited number of them at once. What one large page in their place saves is more than a copy
-// costs, in a virtual machine above all, whose host does something for each.
+// A request names each page of its memory that does not lie beside another, and the host of a
+// virtual machine does something for each. What one large page in their place saves is more than a
+// copy costs.
 #pragma once
 
 #include <chrono>

@@ -254,6 +254,7 @@ uint64_t PosixFile::size_bytes() const {
 
 Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   require(whole_blocks(offset, out.size()) && aligned(out.data()), in_blocks);
+  if (out.empty()) return Status();
   const Use use(*this);
   if (!use.status().ok()) return use.status();
   std::vector<LargePages::Memory> pieces;
@@ -262,6 +263,7 @@ Status PosixFile::read(uint64_t offset, std::span<std::byte> out) {
   if (pieces.empty()) return read_into(offset, {{out.data(), out.size()}});
   std::vector<iovec> iov;
   for (const auto& piece : pieces) iov.push_back({piece.get(), piece.get_deleter().bytes});
+  // Of its copy of `iov` nothing is left.
   if (Status s = read_into(offset, iov); !s.ok()) return s;
   std::byte* to = out.data();
   for (const iovec& piece : iov) {

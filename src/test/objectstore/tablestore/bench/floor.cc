@@ -28,6 +28,7 @@ constexpr uint64_t written_file_bytes = 256 << 20;
 constexpr uint64_t untouched_file_bytes = uint64_t(4) << 30;
 constexpr uint64_t read_file_bytes = uint64_t(1) << 30;
 constexpr uint64_t chunk_bytes = 1 << 20;
+constexpr uint64_t least_through_large_pages = 16 << 10;   // as the store's
 
 /// Of written blocks, or of allocated ones that were never written to: then each place is written
 /// to once, in order. Removed with the object.
@@ -174,16 +175,16 @@ PhaseResult measure(const Options& o, FloorFile& file, const std::string& name, 
   return result;
 }
 
-/// As many threads as reads are in flight, as the stores' clients have, into memory of large pages
-/// where the system has them; no place comes twice, and as in the workload "read" not all of them
-/// come.
+/// As many threads as reads are in flight, as the stores' clients have; no place comes twice, and
+/// as in the workload "read" not all of them come. From 16 KiB to 2 MiB the memory is of large
+/// pages, where the system has them.
 PhaseResult measure_reads(const Options& o, const FloorFile& file)
 {
   const uint64_t places = file.bytes / o.size;
   const auto pages = tablestore::LargePages::make(o.depth * tablestore::LargePages::page_bytes);
   std::vector<tablestore::LargePages::Memory> memory;
   for (unsigned i = 0; i < o.depth; ++i)
-    memory.push_back(pages->take(o.size));
+    memory.push_back(o.size < least_through_large_pages ? nullptr : pages->take(o.size));
   const UsageMeter meter(o.dir);
   const Usage before = meter.now();
   const Time from = Clock::now(), until = from + duration_of(o.seconds);

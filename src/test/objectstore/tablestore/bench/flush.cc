@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t the_disks_own = -1;
 std::atomic<int64_t> flush_us{the_disks_own};
-std::atomic<uint64_t> passed_on{0};
+std::atomic<uint64_t> passed_on{0}, imitated{0};
 
 int flush(long system_call, int fd)
 {
@@ -21,6 +21,7 @@ int flush(long system_call, int fd)
     passed_on.fetch_add(1, std::memory_order_relaxed);
     return int(::syscall(system_call, fd));
   }
+  imitated.fetch_add(1, std::memory_order_relaxed);
   const timespec time{.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
   if (us > 0)
     ::nanosleep(&time, nullptr);
@@ -50,6 +51,11 @@ void imitate_flush(std::optional<uint64_t> microseconds)
 uint64_t flushes_passed_on()
 {
   return passed_on.load(std::memory_order_relaxed);
+}
+
+uint64_t flushes_imitated()
+{
+  return imitated.load(std::memory_order_relaxed);
 }
 
 }  // namespace store_bench

@@ -13,5 +13,7 @@ namespace store_bench {
 void imitate_flush(std::optional<uint64_t> microseconds);
 /// fsync() and fdatasync() of this process that went to the kernel. Any thread.
 uint64_t flushes_passed_on();
+/// Those that did not.
+uint64_t flushes_imitated();
 
 }  // namespace store_bench

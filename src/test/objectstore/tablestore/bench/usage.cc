@@ -58,6 +58,7 @@ void add_process(Usage& u)
   u.read_bytes = field_of(io, "read_bytes");
   u.write_bytes = field_of(io, "write_bytes");
   u.flushes = flushes_passed_on();
+  u.imitated_flushes = flushes_imitated();
 }
 
 void add_disk(Usage& u, const std::string& stat_file)
@@ -104,6 +105,7 @@ Usage Usage::operator-(const Usage& e) const
   d.read_bytes = read_bytes - e.read_bytes;
   d.write_bytes = write_bytes - e.write_bytes;
   d.flushes = flushes - e.flushes;
+  d.imitated_flushes = imitated_flushes - e.imitated_flushes;
   d.disk_reads = disk_reads - e.disk_reads;
   d.disk_read_bytes = disk_read_bytes - e.disk_read_bytes;
   d.disk_writes = disk_writes - e.disk_writes;
@@ -124,6 +126,7 @@ void Usage::dump(ceph::Formatter& f) const
   f.dump_unsigned("read_bytes", read_bytes);
   f.dump_unsigned("write_bytes", write_bytes);
   f.dump_unsigned("flushes", flushes);
+  f.dump_unsigned("imitated_flushes", imitated_flushes);
   f.dump_unsigned("disk_reads", disk_reads);
   f.dump_unsigned("disk_read_bytes", disk_read_bytes);
   f.dump_unsigned("disk_writes", disk_writes);

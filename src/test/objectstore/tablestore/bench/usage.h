@@ -23,6 +23,7 @@ struct Usage {
   uint64_t read_bytes = 0;          ///< fetched from the disk for it
   uint64_t write_bytes = 0;         ///< sent to the disk, or dirtied in the page cache
   uint64_t flushes = 0;             ///< flushes_passed_on()
+  uint64_t imitated_flushes = 0;    ///< flushes_imitated()
   // the disk that holds the store's directory (/sys/dev/block)
   uint64_t disk_reads = 0;
   uint64_t disk_read_bytes = 0;
