@@ -15,6 +15,7 @@
 #include "os/tablestore/engine/commit/data_write.h"
 #include "os/tablestore/engine/commit/voucher.h"
 #include "os/tablestore/engine/container/background.h"
+#include "os/tablestore/engine/container/container_files.h"
 #include "os/tablestore/engine/format/crc32c.h"
 #include "os/tablestore/engine/format/label.h"
 #include "os/tablestore/engine/io/file_watch.h"
@@ -736,7 +737,9 @@ std::map<uint32_t, BlockBitmap> Engine::owned_blocks() {
 
 std::vector<ContainerUsage> Engine::containers() const {
   std::vector<ContainerUsage> all = impl_->containers->allocator().usage_by_container();
-  for (ContainerUsage& each : all) each.path = impl_->containers->file(each.container).path();
+  // Any of them may be renamed or removed at this moment.
+  for (ContainerUsage& each : all)
+    each.path = ContainerFiles::path_of(each.container, each.slot_class);
   return all;
 }
 

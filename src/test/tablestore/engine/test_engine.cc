@@ -2,6 +2,7 @@
 #include <atomic>
 #include <barrier>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "engine_fixture.h"
 #include "os/tablestore/engine/format/label.h"
+#include "test/tablestore/engine/disk_wrapper.h"
 #include "test/tablestore/sim/stepped_threads.h"
 
 namespace tablestore {
@@ -269,6 +271,42 @@ TEST_F(EngineTest, FreedSlotsAreHandedOutAgain) {
   }
   EXPECT_EQ(owned(*engine), 0u);
   EXPECT_EQ(engine->space().available_bytes, before);
+}
+
+// Somebody lists the containers at the moment in which one of them has no name.
+TEST_F(EngineTest, ContainersAreListedWhileOneChangesItsClass) {
+  struct Renaming : public DiskWrapper {
+    using DiskWrapper::DiskWrapper;
+    Status rename(const std::string& from, const std::string& to) override {
+      const Status s = DiskWrapper::rename(from, to);
+      while_renaming();
+      return s;
+    }
+    std::function<void()> while_renaming = [] {};
+  };
+  auto renaming = std::make_unique<Renaming>(std::shared_ptr<Disk>(std::move(disk)));
+  Renaming& names = *renaming;
+  disk = std::move(renaming);
+  format();
+  open();
+  auto large = std::make_shared<Txn>();
+  const Written w = write(*large, (24 << 20) / block_bytes, 1);
+  commit(large);
+  auto freeing = std::make_shared<Txn>();
+  for (const Extent& e : w.extents) freeing->free(e);
+  commit(freeing);
+  engine->checkpoint();
+  std::vector<ContainerUsage> listed;
+  names.while_renaming = [&] { listed = engine->containers(); };
+  for (int i = 0; i < 200 && listed.empty(); ++i) {
+    auto small = std::make_shared<Txn>();
+    write(*small, 16, uint64_t(i));
+    commit(small);
+  }
+  names.while_renaming = [] {};
+  ASSERT_FALSE(listed.empty()) << "none has changed its class";
+  for (const ContainerUsage& each : listed)
+    EXPECT_TRUE(each.path.ends_with("/" + std::to_string(each.container))) << each.path;
 }
 
 TEST_F(EngineTest, PartsOfASlotCanBeFreed) {

@@ -25,10 +25,6 @@ bool changed_nothing(const Status& s) {
   return is_lack(s.code()) || s.code() == EPERM || s.code() == EACCES || s.code() == EROFS;
 }
 
-std::string container_path(uint32_t container, unsigned slot_class) {
-  return class_dir(slot_class) + "/" + std::to_string(container);
-}
-
 std::optional<uint32_t> parse_number(const std::string& name) {
   uint32_t number = 0;
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -39,6 +35,10 @@ std::optional<uint32_t> parse_number(const std::string& name) {
 }
 
 }  // namespace
+
+std::string ContainerFiles::path_of(uint32_t container, unsigned slot_class) {
+  return class_dir(slot_class) + "/" + std::to_string(container);
+}
 
 ContainerFiles::ContainerFiles(Disk& disk, uint64_t container_bytes)
     : disk_(disk), container_bytes_(container_bytes) {
@@ -113,7 +113,7 @@ Status ContainerFiles::list_class(unsigned slot_class, std::vector<Opening>* fou
 }
 
 Status ContainerFiles::open_one(Opening& found) {
-  const std::string path = container_path(found.container, found.slot_class);
+  const std::string path = path_of(found.container, found.slot_class);
   auto file = open_watched(path, OpenMode::read_write);
   if (!file.ok()) return file.status();
   const uint64_t size = (*file)->size_bytes();
@@ -142,7 +142,7 @@ Status ContainerFiles::add(Opening& found) {
   std::lock_guard lock(mutex_);
   if (files_.try_emplace(found.container, Open{std::move(found.file), found.slot_class}).second)
     return {};
-  return Status(EIO, container_path(found.container, found.slot_class) +
+  return Status(EIO, path_of(found.container, found.slot_class) +
                          ": another class has a container of this number; one of the two "
                          "files was put there by hand");
 }
@@ -179,7 +179,7 @@ Result<ContainerFiles::Found> ContainerFiles::complete(uint32_t container) {
   const auto it = std::ranges::find(incomplete_, container, &std::pair<uint32_t, unsigned>::first);
   require(it != incomplete_.end(), "only what is incomplete is completed");
   const unsigned slot_class = it->second;
-  auto file = open_watched(container_path(container, slot_class), OpenMode::read_write);
+  auto file = open_watched(path_of(container, slot_class), OpenMode::read_write);
   if (!file.ok()) return file.status();
   // No more space than that takes: this is a time when there may be none.
   if (Status s = (*file)->allocate(container_bytes_ - block_bytes, block_bytes); !s.ok()) return s;
@@ -202,7 +202,7 @@ Status ContainerFiles::remove_incomplete() {
 
 Status ContainerFiles::remove_last_incomplete() {
   const auto [container, slot_class] = incomplete_.back();
-  if (Status s = disk_.remove(container_path(container, slot_class)); !s.ok()) return s;
+  if (Status s = disk_.remove(path_of(container, slot_class)); !s.ok()) return s;
   incomplete_.pop_back();
   return sync_class(slot_class);
 }
@@ -237,7 +237,7 @@ Status ContainerFiles::fill_new(File& file, Space space) {
 
 Result<BlockBitmap> ContainerFiles::create(uint32_t container, unsigned slot_class,
                                            Space space) {
-  const std::string path = container_path(container, slot_class);
+  const std::string path = path_of(container, slot_class);
   auto file = open_watched(path, OpenMode::create_new);
   BlockBitmap unwritten(0);
   const Status status =
@@ -288,15 +288,15 @@ Status ContainerFiles::remove(uint32_t container) {
 Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
   require(!exists(to), "a container gets a new number");
   const unsigned from_class = close_one(from);
-  const std::string path = container_path(to, to_class);
-  const Status renamed = disk_.rename(container_path(from, from_class), path);
+  const std::string path = path_of(to, to_class);
+  const Status renamed = disk_.rename(path_of(from, from_class), path);
   if (!renamed.ok() && !changed_nothing(renamed)) return renamed;
   if (renamed.ok()) {
     Status s = sync_class(to_class);
     if (s.ok()) s = sync_class(from_class);
     if (!s.ok()) return s;
   }
-  auto file = open_watched(renamed.ok() ? path : container_path(from, from_class),
+  auto file = open_watched(renamed.ok() ? path : path_of(from, from_class),
                            OpenMode::read_write);
   if (!file.ok()) return file.status();
   std::lock_guard lock(mutex_);

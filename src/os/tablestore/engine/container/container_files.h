@@ -33,6 +33,9 @@ class ContainerFiles {
  public:
   ContainerFiles(Disk& disk, uint64_t container_bytes);
 
+  // Of a container that is there or not.
+  static std::string path_of(uint32_t container, unsigned slot_class);
+
   // mkfs: the directories.
   static Status format(Disk& disk);
 
@@ -72,6 +75,7 @@ class ContainerFiles {
   // when this returns. Where `from` still exists after an error, nothing has changed.
   Status rename(uint32_t from, uint32_t to, unsigned to_class);
 
+  // For who knows that the container stays: one of its blocks is used, or held.
   File& file(uint32_t container) const;
   bool exists(uint32_t container) const;
   uint32_t blocks() const { return container_bytes_ / block_bytes; }

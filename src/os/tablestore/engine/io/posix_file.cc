@@ -190,6 +190,7 @@ Status PosixFile::open_again() {
   if (s.ok() && writable_) {
     const auto seen = watch_open(false);
     if (!seen.ok()) s = seen.status();
+    may_have_moved_ = disk_->in_place;
   }
   if (s.ok())
     uses_.fetch_and(~parked, std::memory_order_release);
@@ -455,7 +456,9 @@ Result<Sharing> PosixFile::watch(bool look) {
   if (!disk_->in_place) return Sharing::none;
   // Nothing was written to a file that is parked; it is looked at when it is opened again.
   if (!begin_use_if_open()) return own_flush_ ? Sharing::shared : Sharing::none;
-  auto seen = watch_open(look);
+  const Status s = may_have_moved_ ? flush_open() : Status();
+  if (s.ok()) may_have_moved_ = false;
+  auto seen = s.ok() ? watch_open(look) : s;
   end_use();
   return seen;
 }

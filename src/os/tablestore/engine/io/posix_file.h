@@ -50,7 +50,9 @@ class PosixFile : public File, private OpenFiles::Parkable {
   Result<std::vector<ByteRange>> unwritten(std::vector<ByteRange>* holes = nullptr) override;
   Result<uint64_t> make_plain() override;
   Result<Sharing> watch(bool look) override;
-  bool needs_own_flush() const override { return own_flush_ || disk_->each_needs_own_flush; }
+  bool needs_own_flush() const override {
+    return own_flush_ || may_have_moved_ || disk_->each_needs_own_flush;
+  }
   void let_park() override;
   Status hold() override;
   void let_go() override;
@@ -116,6 +118,8 @@ class PosixFile : public File, private OpenFiles::Parkable {
   mutable std::atomic<uint32_t> uses_{0};  // that go on, and the flag `parked`
   int fd_;
   std::atomic<bool> own_flush_{false};
+  // While it was parked nobody saw who moved its blocks, and nobody may have flushed it since.
+  std::atomic<bool> may_have_moved_{false};
   std::atomic<bool> unflushed_{false};  // was written since the last flush of this very file
   // Of the thread in watch():
   FileLease lease_;
