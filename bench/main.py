@@ -10,6 +10,7 @@ import datetime
 import fcntl
 import json
 import os
+import random
 import shutil
 import sys
 import time
@@ -76,16 +77,17 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
             line: Line) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
     total = options.rounds * sum(len(cell.stores) for cell in cells)
+    turn = random.randrange(1000)       # sessions of one round have not all the same order
     for number in range(1, options.rounds + 1):
         for cell in cells:
-            for variant in in_turn(cell.stores, number):
+            for variant in in_turn(cell.stores, number + turn):
                 line.prefix = f"{len(runs) + 1}/{total} {cell.name} on {variant}: "
                 line.now("")
                 began = time.monotonic()
                 try:
                     result = calmest(lambda: runner.run(cell, variant, options.seconds),
                                      options.tries)
-                except (RunError, ClusterError) as error:
+                except (RunError, ClusterError, OSError, ValueError, KeyError) as error:
                     if not options.keep_going:
                         raise
                     said = "\n".join([str(error), *getattr(error, "details", [])])
@@ -94,8 +96,8 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
                 runs.append({"round": number, "cell": cell.name, "variant": variant,
                              "took_seconds": round(time.monotonic() - began, 1),
                              "result": result})
-                line.say(f"round {number} {cell.name:22} {variant:20} {brief(result)}")
                 write_json(options, cells, runs)
+                line.say(f"round {number} {cell.name:22} {variant:20} {brief(result)}")
     return runs
 
 

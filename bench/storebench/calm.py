@@ -24,7 +24,9 @@ def calmest(run: Callable[[], Result], tries: int) -> Result:
     shares: list[float] = []
     while not shares or (min(shares) > MOST_STOLEN and len(shares) < tries):
         result = run()
-        share = stolen_share([phase["usage"] for phase in result["phases"]])
+        # A restart has no phases.
+        share = stolen_share([phase["usage"] for phase in result["phases"]]
+                             or [result["usage"]])
         shares.append(round(share, 4))
         if shares[-1] == min(shares):
             best = result

@@ -5,8 +5,8 @@ import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from .variants import (FLOORS, GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS, STORE_BYTES, VARIANTS,
-                       WRITE_FLOORS, fixed_caches)
+from .variants import (CACHE_BYTES, FLOORS, GIB, LOOPS, MEMORY_TARGET, OURS, SETTINGS,
+                       STORE_BYTES, VARIANTS, WRITE_FLOORS, fixed_caches)
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -119,10 +119,12 @@ def metadata(objects: int, stores: tuple[str, ...]) -> Cell:
     """Memory for a third of the table: an object's row and its share of the
     indices take some 450 bytes."""
     cache = max(64 * MIB, objects * 450 // 3)
-    limits = {name: fixed_caches(variant.store, cache, data=False)
-              for name, variant in VARIANTS.items()}
     return Cell(f"metadata-{objects // 1000}K", "metadata", stores, {"objects": objects},
-                settings=limits, lasts=30 + objects / 8000, bytes_per_second=0)
+                settings=caches(cache, "onodes"), lasts=35 + objects / 8000, bytes_per_second=0)
+
+
+def caches(size: int, of: str) -> dict[str, dict[str, str]]:
+    return {name: fixed_caches(variant.store, size, of) for name, variant in VARIANTS.items()}
 
 
 def rados(size: int, seconds: float, stores: tuple[str, ...]) -> Cell:
@@ -204,10 +206,10 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
     yield Cell("small-1K", "new", stores, {"size": KIB, "depth": 16, "objects": SMALL_OBJECTS},
                lasts=10 + SMALL_OBJECTS / 10000, bytes_per_second=0)
     yield metadata(metadata_objects, stores)
-    yield Cell(f"omap-{omap_keys // 1000}K", "omap", stores, {"objects": omap_keys},
-               lasts=25 + omap_keys / 8000, bytes_per_second=0)
-    yield Cell(f"removals-{omap_keys // 1000}K", "removals", without_kstore,
-               {"objects": omap_keys}, lasts=25 + omap_keys / 8000, bytes_per_second=0)
+    for name, of in (("omap", stores), ("removals", without_kstore)):
+        yield Cell(f"{name}-{omap_keys // 1000}K", name, of, {"objects": omap_keys},
+                   settings=caches(CACHE_BYTES, "omap"), lasts=25 + omap_keys / 8000,
+                   bytes_per_second=0)
     yield Cell("aging", "aging", without_kstore, {"rounds": aging_rounds},
                lasts=aging_rounds * 12, bytes_per_second=0)
     yield Cell("clone-4K-qd16", "clone", without_kstore, {"size": 4 * KIB, "depth": 16})
@@ -215,8 +217,7 @@ def others(stores: tuple[str, ...], depths: tuple[int, ...], metadata_objects: i
                store_bytes=4 * GIB, lasts=20)
     for objects in restarts:
         yield Cell(f"restart-{objects // 1000}K", "die", without_kstore,
-                   {"objects": objects, "size": 4 * KIB, "seconds": 2},
-                   lasts=10 + objects / 10000)
+                   {"objects": objects, "size": 4 * KIB}, lasts=15 + objects / 10000)
 
 
 def choices() -> Iterator[Cell]:
@@ -233,14 +234,14 @@ def choices() -> Iterator[Cell]:
 
 def sustained() -> Iterator[Cell]:
     """Nothing but the clock ends these. The data are twice the memory that a store may use, and
-    half of its space."""
+    half of its space; for rados bench see Writes.come_and_go()."""
     common = {"depth": 16, "parts": 4, "max-bytes": "1000000G"}
     for size in (4 * KIB, 64 * KIB):
         yield Cell(f"sustained-overwrite-{name_of(size)}-qd16", "overwrite", FEW,
                    common | {"size": size, "objects": 2 * MEMORY_TARGET // (4 * MIB)},
                    store_bytes=SUSTAINED_BYTES, lasts=30)
     yield Cell("sustained-replace-64K-qd16", "full", FEW,
-               common | {"size": 64 * KIB, "fill-percent": 50},
+               common | {"size": 64 * KIB, "objects": 2 * MEMORY_TARGET // (64 * KIB)},
                store_bytes=SUSTAINED_BYTES, lasts=30)
     yield Cell("sustained-rados-4K", "rados", FEW, {"size": 4 * KIB, "depth": 16, "parts": 4},
                store_bytes=SUSTAINED_BYTES, lasts=120)

@@ -153,7 +153,10 @@ def reached(goal: Goal, found: list[Verdict], failures: Failures) -> str:
         unknown = sorted({pretty(name) for v in judged for name in v.unknown})
         if unknown:
             return f"not known{of_all}: BlueStore's {', '.join(unknown)} not measured"
-        return f"yes{of_all}"
+        fewest = min(v.found.rounds for v in judged)
+        if fewest < goal.least_rounds:
+            return f"not known{of_all}: {fewest} of {goal.least_rounds} rounds"
+        return f"yes{of_all}" + (", measured once" if fewest == 1 else "")
     if not any(v.store == OURS[0] for v in judged):
         return f"provisioned only{of_all}"
     return f"not all measured{of_all}; {missing} not"
@@ -225,7 +228,7 @@ def quarter_rows(table: Table, cell: str, name: str) -> Iterator[list[str]]:
         lasting = ratio_text(by_round(fourth, first))
         ratio = ratio_to(best, fourth) if variant in OURS else "-"
         whole = table.get((cell, WHOLE, variant), {}).get("write_amplification_disk")
-        used = table[cell, "run", variant].get(f"{sustained.space_of(variant)} bytes {last}")
+        used = table[cell, "run", variant].get(f"used bytes {last}")
         tail = figures[-1].get("p99_9_us")
         worst = figures[-1].get("worst_second_iops")
         yield [name, store_name(variant), *(number(r.median) if r else "-" for r in rates),

@@ -80,8 +80,9 @@ def throughput_over_time(runs: list[dict[str, Any]], table: Table) -> Picture:
     return Picture(
         "throughput-over-time", "Over a quarter of an hour",
         "Each point is the mean of ten seconds, each line the store's run of median speed, the"
-        " dotted lines are between the quarters. 16 in flight; the data are twice the memory that"
-        " a store may use. SwimStore's figure 1.",
+        " dotted lines are between the quarters. 16 in flight. What is overwritten is twice the"
+        " memory that a store may use; rados bench makes new objects, which are removed five times"
+        " a quarter, outside of the time that is shown. SwimStore's figure 1.",
         [panels.over_time(runs, cell, variants_of(table, cell), TEN_SECONDS,
                           SUSTAINED_CELLS[cell])
          for cell in ("sustained-rados-4K", "sustained-overwrite-4K-qd16")], 2, (9, 3.6))
@@ -90,8 +91,9 @@ def throughput_over_time(runs: list[dict[str, Any]], table: Table) -> Picture:
 def metadata(table: Table) -> Picture:
     return Picture(
         "metadata", "A million objects without data",
-        "Operations per second, 16 in flight, with memory for a third of the table; of list,"
-        " calls. TableFS's figures of creation, query, rename and removal."
+        "Operations per second, with memory for a third of the table; 16 changes in flight, and"
+        " eight threads that read; of list, calls. TableFS's figures of creation, query, rename and"
+        " removal."
         + thin_lines(table, ["metadata-1000K"]),
         [panels.one_phase(table, "metadata-1000K", phase, ALL_STORES, phase, "operations/s")
          for phase in METADATA], 3, (9, 5))

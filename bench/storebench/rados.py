@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from cephcluster.cluster import Cluster
-from cephcluster.daemons import Daemon
 from cephcluster.ephemeral import EphemeralCluster
 from cephcluster.errors import ClusterError
 from cephcluster.tool import run_tool
@@ -16,6 +15,7 @@ from .consumption import changes, counters_of, peak_memory_of, settle, since, us
 
 POOL = "bench"
 REMOVAL_SECONDS = 1800
+BOUTS = 5       # in which objects come and go, in each part of a long run
 
 
 def rados_write(cluster: Cluster, size: int, threads: int, seconds: float,
@@ -60,11 +60,13 @@ class Writes:
     def seconds(self) -> float:
         return sum(float(each["total_time_run"]) for each in self.results)
 
-    def come_and_go(self, seconds: float) -> None:
-        """So often as it takes: objects are written until they are `most_bytes`, then removed.
-        What a removal takes is not in `usage`."""
-        while (left := seconds - self.seconds()) >= 1:
-            self.once(left)
+    def come_and_go(self, seconds: float, before_last_removal: Callable[[], None]) -> None:
+        """So often for each store, however fast it is: a removal, which is not in `usage`, is a
+        rest from writing."""
+        for bout in range(1, BOUTS + 1):
+            self.once(seconds / BOUTS)
+            if bout == BOUTS:
+                before_last_removal()
             rados_remove(self._cluster)
 
 
@@ -99,21 +101,19 @@ def measured(cluster: Cluster, name: str, size: int, threads: int, most_bytes: i
     }
 
 
-def space_of(osd: Daemon, phase: str) -> dict[str, float]:
-    counters = counters_of([osd])
-    used = next((value for name, value in counters.items() if name.endswith("store.allocated")), 0)
-    files = [path.lstat().st_blocks * 512 for path in osd.layout.data(osd.name).rglob("*")]
-    return {f"used bytes {phase}": used, f"directory bytes {phase}": sum(files)}
+def used_bytes(cluster: Cluster) -> float:
+    """As the OSD has told the manager: some seconds old."""
+    return sum(int(node["kb_used"]) for node in cluster.client.mgr("osd df")["nodes"]) << 10
 
 
 def measure(store: str, options: dict[str, str], size: int, threads: int, seconds: float,
             most_bytes: int, parts: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """One run, in the form of ceph_tablestore_bench's result. In several parts its time is all
     that ends it."""
-    phases, values = [], {}
+    phases: list[dict[str, Any]] = []
+    values: dict[str, float] = {}
     with EphemeralCluster("bench", store, 1, osd_options=options, progress=progress) as cluster:
         cluster.create_pool(POOL)
-        osd = cluster.osds[0]
         progress("first objects")
         rados_write(cluster, size, threads, 2, most_bytes // 8)
         progress("rados bench")
@@ -121,10 +121,14 @@ def measure(store: str, options: dict[str, str], size: int, threads: int, second
             phases.append(measured(cluster, "write", size, threads, most_bytes,
                                    lambda writes: writes.once(seconds), seconds))
         else:
-            for name in (f"write {part}" for part in range(1, parts + 1)):
+            for part in range(1, parts + 1):
+                def note_space(name: str = f"used bytes write {part}") -> None:
+                    values[name] = used_bytes(cluster)
+
                 # What goes on in the background is the next part's as well.
-                phases.append(measured(cluster, name, size, threads, most_bytes,
-                                       lambda writes: writes.come_and_go(seconds / parts), 0))
-                values |= space_of(osd, name)
+                phases.append(measured(
+                    cluster, f"write {part}", size, threads, most_bytes,
+                    lambda writes: writes.come_and_go(seconds / parts, note_space),
+                    seconds if part == parts else 0))
     return {"options": {"store": store, "workload": "rados", "size": size, "depth": threads,
                         "settings": options}, "phases": phases, "values": values}

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import threading
@@ -16,12 +17,16 @@ from . import rados
 from .cells import Cell
 from .clients import run as clients
 from .clients.load import Load
+from .consumption import machine_usage, since
 from .temperature import wrong_temperature
 from .variants import (MIB, OSD_THREADS, VARIANTS, BlockFiles, LoopDevice, Variant,
                        settings_of)
 
 PROGRAM = "ceph_tablestore_bench"
 RUN_SECONDS = 1800      # beside what is measured
+# So many seconds of load are before a kill -9: any time within ten seconds, for what there is to
+# do at the restart is not the same at all times.
+DIES_AFTER = (2.0, 12.0)
 KEPT_COUNTERS = ("tablestore.", "statistics.", "bluestore.", "bluefs.", "kstore.", "rocksdb.")
 
 Progress = Callable[[str], None]
@@ -67,12 +72,13 @@ class Runner:
                     return rados.measure(variant.store, settings | OSD_THREADS,
                                          int(cell.arguments["size"]),
                                          int(cell.arguments["depth"]), cell.seconds or seconds,
-                                         cell.store_bytes // 4,
+                                         cell.store_bytes * 3 // 8,
                                          int(str(cell.arguments.get("parts", 1))),
                                          self._progress)
-                words = self._words(cell, variant, settings, seconds)
                 if cell.workload == "die":
+                    words = self._words(cell, variant, settings, random.uniform(*DIES_AFTER))
                     return self._die_and_restart(words)
+                words = self._words(cell, variant, settings, seconds)
                 return right_temperature(self._finish(words))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -143,7 +149,11 @@ class Runner:
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         at = words.index("--workload") + 1
-        return self._finish([*words[:at], "restart", *words[at + 1:]])
+        before = machine_usage(self._folder / "store")
+        result = self._finish([*words[:at], "restart", *words[at + 1:]])
+        result["usage"] = since(before, machine_usage(self._folder / "store"))
+        result["values"]["load seconds"] = measured_seconds(words)
+        return result
 
     def _start(self, words: list[str]) -> tuple[int, list[str]]:
         """The process's status and what it said, its progress passed on."""

@@ -60,14 +60,9 @@ def quarter_line(table: Table, cell: str, phase: str, variant: str) -> str:
         median = figures[name].median
         return number(median) if math.isfinite(median) else "-"     # none was done
 
-    used = number(run[f"{space_of(variant)} bytes {phase}"].median / 1e9)
+    used = number(run[f"used bytes {phase}"].median / 1e9)
     return (f"{phase.split()[-1]:>8}{of('iops'):>9}{of('p99_9_us'):>10}"
             f"{of('worst_second_iops'):>9}{of('write_amplification_disk'):>11}{used:>9}")
-
-
-def space_of(variant: str) -> str:
-    """BlueStore's file has its full size from the beginning: it is asked what it uses."""
-    return "used" if variant.startswith("bluestore") else "directory"
 
 
 def last_quarter(table: Table, cell: str, phases: list[str], variant: str) -> str:

@@ -90,19 +90,28 @@ FLOORS = (*WRITE_FLOORS, "floor-read")
 PEERS = SETTINGS        # the best of those that were measured is what counts
 
 
-def fixed_caches(store: str, size: int, data: bool = True) -> dict[str, str]:
+# BlueStore's, by what a workload has: of the table's rows of onodes, of its others, and of onodes.
+# Those of TableStore: two fifths are the table's, and what is left is data's. Where there are no
+# data its onodes take what these do not.
+SHARES = {
+    "data": {"kv_onode": 0.2, "kv": 0.2, "meta": 0.3},
+    "omap": {"kv_onode": 0.04, "kv": 0.36, "meta": 0.3},
+    "onodes": {"kv_onode": 0.4, "kv": 0.1, "meta": 0.45},
+}
+
+
+def fixed_caches(store: str, size: int, of: str = "data") -> dict[str, str]:
     """Caches that have their size from the beginning, in TableStore's shares. By themselves they
-    grow for half a minute after a start, and differ in how fast. Where there are no `data`
-    BlueStore keeps its own shares, which leave hardly anything for these: TableStore's onodes
-    take what its data do not."""
+    grow for half a minute after a start, and differ in how fast."""
     if store == "tablestore":
         return {"tablestore_cache_size": str(size)}
     if store == "bluestore":
-        shares = {"kv": "0.36", "kv_onode": "0.04", "meta": "0.3"}     # what is left of 1 is data's
-        if not data:
-            shares = {"kv": "0.45", "kv_onode": "0.04", "meta": "0.45"}
-        return ({"bluestore_cache_size": str(size), "bluestore_cache_autotune": "false"}
-                | {f"bluestore_cache_{name}_ratio": share for name, share in shares.items()})
+        shares = SHARES[of]
+        # Without autotuning nothing heeds the share of onodes' rows: their cache has this size.
+        return ({"bluestore_cache_size": str(size), "bluestore_cache_autotune": "false",
+                 "rocksdb_cache_size": str(int(size * shares["kv_onode"]))}
+                | {f"bluestore_cache_{name}_ratio": f"{share:g}"
+                   for name, share in shares.items()})
     return {"rocksdb_cache_size": str(size)} if store == "kstore" else {}
 
 

@@ -133,8 +133,11 @@ class Program(WithRunner):
         cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
         for store in ("tablestore", "bluestore-ssd"):
             with self.subTest(store=store):
-                whole = of_run(self.run_cell(cell, store))["run"]
+                result = self.run_cell(cell, store)
+                self.assertGreater(result["usage"]["machine_busy_seconds"], 0)
+                whole = of_run(result)["run"]
                 self.assertGreater(whole["mount seconds"], 0)
+                self.assertEqual(whole["load seconds"], 0.3)
                 self.assertGreater(whole["first commit seconds"], 0)
 
     def test_the_floor_flushes_once_for_each_write(self) -> None:

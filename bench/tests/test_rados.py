@@ -17,7 +17,8 @@ class Writes(unittest.TestCase):
     """Against a clock of processor seconds: a write takes 1, a removal 100."""
 
     def setUp(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.asked = 0.0
+        self.taken = "2.5"
         self.removals = 0
         for name, fake in (("rados_write", self.write), ("rados_remove", self.remove),
                            ("usage_of", lambda _: {"user_seconds": self.seconds})):
@@ -26,23 +27,32 @@ class Writes(unittest.TestCase):
             self.addCleanup(patch.stop)
         self.writes = rados.Writes(SimpleNamespace(osds=[]), 4096, 16, 1 << 30)
 
-    def write(self, *_: object) -> dict[str, Any]:
+    def write(self, _cluster: object, _size: int, _threads: int, seconds: float,
+              _most_bytes: int) -> dict[str, Any]:
         self.seconds += 1
-        return {"total_time_run": "2.5"}
+        self.asked = seconds
+        return {"total_time_run": self.taken}
 
     def remove(self, *_: object) -> None:
         self.seconds += 100
         self.removals += 1
 
     def test_what_a_removal_takes_is_nobodys(self) -> None:
-        self.writes.come_and_go(10)
-        self.assertEqual(self.removals, 4)
-        self.assertEqual(self.writes.usage["user_seconds"], 4)
-        self.assertEqual(self.writes.seconds(), 10)
+        self.writes.come_and_go(10, lambda: None)
+        self.assertEqual(self.removals, rados.BOUTS)
+        self.assertEqual(self.writes.usage["user_seconds"], rados.BOUTS)
 
-    def test_the_rest_of_less_than_a_second_is_left(self) -> None:
-        self.writes.come_and_go(5.9)
-        self.assertEqual(len(self.writes.results), 2)
+    def test_a_store_that_is_faster_or_slower_has_as_many_removals(self) -> None:
+        for rate, seconds in (("0.1", 100), ("50", 100), ("2.5", 7)):
+            self.removals, self.taken = 0, rate
+            self.writes.come_and_go(seconds, lambda: None)
+            self.assertEqual(self.removals, rados.BOUTS)
+            self.assertEqual(self.asked, seconds / rados.BOUTS)
+
+    def test_the_space_is_looked_at_while_the_last_objects_are_there(self) -> None:
+        seen: list[int] = []
+        self.writes.come_and_go(10, lambda: seen.append(self.removals))
+        self.assertEqual(seen, [rados.BOUTS - 1])
 
 
 class Settling(unittest.TestCase):

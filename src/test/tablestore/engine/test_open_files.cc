@@ -174,8 +174,8 @@ TEST_F(OpenFilesTest, WhoHasItOpenMeanwhileIsNoticed) {
   EXPECT_FALSE(files[0]->needs_own_flush());
 }
 
-// Whoever moved its blocks meanwhile and has closed it again is not seen: what is written now goes to
-// a place that the file system may not know of after a power cut.
+// Whoever moved its blocks meanwhile and has closed it again is not seen: what is written now goes
+// to a place that the file system may not know of after a power cut.
 TEST_F(OpenFilesTest, OneThatIsOpenedAgainIsFlushedOnce) {
   open_disk(1);
   ASSERT_NO_FATAL_FAILURE(make(2));

@@ -53,22 +53,32 @@ void change_attributes(Bench& bench, uint64_t per_group)
   }));
 }
 
-/// Each group from its beginning to its end; one operation is one call.
-void list_objects(Bench& bench)
+/// Each group from its beginning to its end, again and again; one operation is one call.
+void list_objects(Bench& bench, uint64_t per_group)
 {
-  std::vector<ghobject_t> position(bench.options.pgs);
-  bench.measure(bench.whole("list", [&](Shard& shard, Operation& op) {
-    if (shard.next == shard.group_count())
-      return false;
+  struct Listing {
+    ghobject_t position;
+    uint64_t found = 0;
+  };
+  const uint64_t objects = per_group + 1;   // and the group's own
+  std::vector<Listing> listings(bench.options.pgs);
+  bench.measure(bench.timed("list", [&](Shard& shard, Operation& op) {
     PlacementGroup& pg = *shard.place(shard.next).pg;
+    Listing& listing = listings[pg.index()];
     std::vector<ghobject_t> found;
     ghobject_t next;
-    if (shard.store().collection_list(pg.handle(), position[pg.index()], ghobject_t::get_max(),
+    if (shard.store().collection_list(pg.handle(), listing.position, ghobject_t::get_max(),
                                       list_max, &found, &next) < 0)
       wrong_answer("a collection cannot be listed");
-    position[pg.index()] = next;
-    if (next.is_max())
+    listing.position = next;
+    listing.found += found.size();
+    if (next.is_max()) {
+      if (listing.found != objects)
+        wrong_answer("a list has " + std::to_string(listing.found) + " of " +
+                     std::to_string(objects) + " objects");
+      listing = Listing();
       ++shard.next;
+    }
     op.done = true;
     return true;
   }));
@@ -120,7 +130,7 @@ void run_metadata(Bench& bench)
   bench.remount_cold();
   stat_objects(bench, per_group);
   change_attributes(bench, per_group);
-  list_objects(bench);
+  list_objects(bench, per_group);
   rename_objects(bench, per_group, moved);
   remove_objects(bench, per_group, moved);
 }

@@ -102,15 +102,20 @@ void read_big_range(Shard& shard, Operation& op, uint64_t hash)
   op.done = true;
 }
 
+Phase usual(Phase phase)
+{
+  return phase;
+}
+
 /// From a random key on. One shard reads, as one thread at a time has an OSD's placement group.
-void iterate_big(Bench& bench, const std::string& name)
+void iterate_big(Bench& bench, const std::string& name, Phase when(Phase) = usual)
 {
   Phase phase = of_first_shard(bench.timed(name, [](Shard& shard, Operation& op) {
     read_big_range(shard, op, shard.random());
     return true;
   }));
   phase.max_bytes = UINT64_MAX;
-  bench.measure(phase);
+  bench.measure(when(phase));
 }
 
 /// All of them, each once but for a few: keys are hashes, so as many begin in each range.
@@ -232,10 +237,23 @@ void remove_small(Bench& bench, uint64_t per_group)
   }));
 }
 
+/// What was removed is read at once, while no compaction has dropped it.
+Phase followed_at_once(Phase phase)
+{
+  phase.more_follows = true;
+  return phase;
+}
+
+Phase at_once(Phase phase)
+{
+  phase.goes_on = true;
+  return cold(phase);
+}
+
 /// All but one of a hundred keys of the big object, as cls_rgw does it.
 void thin_out_big(Bench& bench, uint64_t keys)
 {
-  bench.measure(of_first_shard(bench.whole("big remove", [&](Shard& shard, Operation& op) {
+  Phase phase = followed_at_once(bench.whole("big remove", [&](Shard& shard, Operation& op) {
     if (shard.next >= keys)
       return false;
     std::set<std::string> names;
@@ -249,13 +267,14 @@ void thin_out_big(Bench& bench, uint64_t keys)
     op.transaction.omap_rmkeys(op.pg->cid(), place.oid(), names);
     op.pg->add_log(op.transaction);
     return true;
-  })));
+  }));
+  bench.measure(of_first_shard(phase));
 }
 
 /// All but one of a hundred objects of each group, with their omap.
 void thin_out_small(Bench& bench, uint64_t per_group)
 {
-  bench.measure(bench.whole("small remove", [&](Shard& shard, Operation& op) {
+  bench.measure(followed_at_once(bench.whole("small remove", [&](Shard& shard, Operation& op) {
     while (shard.next < per_group * shard.group_count() &&
            shard.next / shard.group_count() % kept_one_of == 0)
       ++shard.next;
@@ -266,13 +285,14 @@ void thin_out_small(Bench& bench, uint64_t per_group)
     op.transaction.remove(op.pg->cid(), place.oid());
     op.pg->add_log(op.transaction);
     return true;
-  }));
+  })));
 }
 
 /// Some objects from a random place of a group on.
-void list_small(Bench& bench, uint64_t per_group, const std::string& name)
+void list_small(Bench& bench, uint64_t per_group, const std::string& name,
+                Phase when(Phase) = usual)
 {
-  bench.measure(bench.timed(name, [&](Shard& shard, Operation& op) {
+  bench.measure(when(bench.timed(name, [&](Shard& shard, Operation& op) {
     const Place place = shard.random_place(per_group);
     std::vector<ghobject_t> found;
     if (shard.store().collection_list(place.pg->handle(), place.oid(), ghobject_t::get_max(),
@@ -280,7 +300,7 @@ void list_small(Bench& bench, uint64_t per_group, const std::string& name)
       wrong_answer("a collection cannot be listed");
     op.done = true;
     return true;
-  }));
+  })));
 }
 
 }  // namespace
@@ -295,9 +315,9 @@ void run_removals(Bench& bench)
   iterate_big(bench, "big range before");
   list_small(bench, per_group, "list before");
   thin_out_big(bench, keys);
+  iterate_big(bench, "big range after", at_once);
   thin_out_small(bench, per_group);
-  iterate_big(bench, "big range after");
-  list_small(bench, per_group, "list after");
+  list_small(bench, per_group, "list after", at_once);
 }
 
 /// --objects: the number of keys, of the one object and of all small ones together.

@@ -90,7 +90,7 @@ void PlacementGroup::add_attributes(ObjectStore::Transaction& t, const ghobject_
 {
   std::map<std::string, ceph::buffer::list, std::less<>> attributes;
   attributes.emplace(OI_ATTR, rows.object_info(head));
-  attributes.emplace(SS_ATTR, rows.snapset(head));
+  attributes.emplace(SS_ATTR, rows.snapset());
   t.setattrs(collection, oid, attributes);
 }
 

@@ -43,6 +43,8 @@ void run_restart(Bench& bench)
   Time begin = Clock::now();
   ceph::buffer::list bl;
   require(os.read(pg.handle(), oid, 0, bench.options.size, bl), "the first read");
+  if (bl.length() != bench.options.size)
+    wrong_answer("the first read found " + std::to_string(bl.length()) + " bytes");
   bench.values.emplace_back("first read seconds", seconds_of(Clock::now() - begin));
 
   begin = Clock::now();

@@ -97,30 +97,61 @@ void run_clone(Bench& bench)
   }));
 }
 
-/// One object comes and the oldest goes, in each transaction.
-void run_full(Bench& bench)
+namespace {
+
+/// Of a shard's objects, by its counting, those that are there. Both are of the same group, as
+/// in each transaction of an OSD: whole rounds of the shard's groups.
+struct Alive {
+  uint64_t first = 0, end = 0;
+};
+using Living = std::vector<Alive>;
+
+/// Until each group has so many.
+void add_objects(Bench& bench, Living& living, uint64_t per_group)
+{
+  bench.client.prepare(bench.whole("fill", [&](Shard& shard, Operation& op) {
+    Alive& a = living[shard.index];
+    if (a.end >= per_group * shard.group_count())
+      return false;
+    add_new_object(bench, op, shard.place(a.end++), bench.options.size);
+    return true;
+  }));
+}
+
+/// In steps: what statfs tells comes a little later.
+void fill_to_percent(Bench& bench, Living& living)
 {
   const Options& o = bench.options;
   const uint64_t wanted = bench.store.total_bytes() / 100 * o.fill_percent;
-  struct Alive {
-    uint64_t first = 0, end = 0;
-  };
-  std::vector<Alive> alive(bench.client.shard_count());
-  // In steps: what statfs tells comes a little later.
+  uint64_t per_group = 0;
   for (uint64_t used = bench.store.used_bytes(); used < wanted;
        used = bench.store.used_bytes()) {
-    Phase phase = bench.whole("fill", [&](Shard& shard, Operation& op) {
-      add_new_object(bench, op, shard.place(alive[shard.index].end++), o.size);
-      return true;
-    });
-    phase.max_bytes = std::max<uint64_t>((wanted - used) / 2, 16 << 20);
-    bench.client.prepare(phase);
+    const uint64_t bytes = std::max<uint64_t>((wanted - used) / 2, 16 << 20);
+    per_group += bench.per_group(bytes / o.size);
+    add_objects(bench, living, per_group);
     bench.store.settle();
   }
+}
+
+}  // namespace
+
+/// One object comes and the oldest of its group goes, in each transaction.
+void run_full(Bench& bench)
+{
+  const Options& o = bench.options;
+  Living living(bench.client.shard_count());
+  if (o.objects)
+    add_objects(bench, living, bench.per_group(o.objects));
+  else
+    fill_to_percent(bench, living);
+  uint64_t objects = 0;
+  for (const Alive& a : living)
+    objects += a.end;
+  bench.values.emplace_back("bytes of objects", objects * o.size);
   bench.values.emplace_back("used per cent", 100.0 * bench.store.used_bytes() /
                                                  bench.store.total_bytes());
   bench.measure_in_parts(bench.timed("replace", [&](Shard& shard, Operation& op) {
-    Alive& a = alive[shard.index];
+    Alive& a = living[shard.index];
     const Place oldest = shard.place(a.first++);
     const Place place = shard.place(a.end++);
     op.transaction.remove(oldest.pg->cid(), oldest.oid());

@@ -140,8 +140,10 @@ void add_overwrite(Bench& bench, Operation& op, const Place& place, uint64_t off
   op.pg->add_log(t);
 }
 
-void read_object(Bench& bench, Shard& shard, Operation& op, const Place& place, uint64_t offset,
-                 uint64_t length, bool check)
+namespace {
+
+ceph::buffer::list read_bytes(Shard& shard, Operation& op, const Place& place, uint64_t offset,
+                              uint64_t length)
 {
   ceph::buffer::list bl;
   const ghobject_t oid = place.oid();
@@ -149,11 +151,32 @@ void read_object(Bench& bench, Shard& shard, Operation& op, const Place& place, 
   if (r != int(length) || bl.length() != length)
     wrong_answer("reading " + std::to_string(length) + " bytes of " + oid.hobj.oid.name +
                  " gave " + std::to_string(r));
-  if (check && !bench.payload.begins(bl, place.number, offset))
-    wrong_answer("object " + oid.hobj.oid.name + " has other bytes at " +
-                 std::to_string(offset) + " than were written");
   op.payload_bytes += length;
   op.done = true;
+  return bl;
+}
+
+[[noreturn]] void other_bytes(const Place& place, uint64_t offset)
+{
+  wrong_answer("object " + place.oid().hobj.oid.name + " has other bytes at " +
+               std::to_string(offset) + " than were written");
+}
+
+}  // namespace
+
+void read_object(Bench& bench, Shard& shard, Operation& op, const Place& place, uint64_t offset,
+                 uint64_t length, bool check)
+{
+  const ceph::buffer::list bl = read_bytes(shard, op, place, offset, length);
+  if (check && !bench.payload.begins(bl, place.number, offset))
+    other_bytes(place, offset);
+}
+
+void read_overwritten(Bench& bench, Shard& shard, Operation& op, const Place& place,
+                      uint64_t offset, uint64_t length, uint64_t seed)
+{
+  if (!bench.payload.begins(read_bytes(shard, op, place, offset, length), seed, 0))
+    other_bytes(place, offset);
 }
 
 void wrong_answer(const std::string& what)

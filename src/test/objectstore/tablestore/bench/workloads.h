@@ -62,6 +62,9 @@ void add_overwrite(Bench& bench, Operation& op, const Place& place, uint64_t off
 /// Reads, and compares the length and, with `check`, some bytes of the content.
 void read_object(Bench& bench, Shard& shard, Operation& op, const Place& place, uint64_t offset,
                  uint64_t length, bool check);
+/// The same of what add_overwrite() has written last, with this seed.
+void read_overwritten(Bench& bench, Shard& shard, Operation& op, const Place& place,
+                      uint64_t offset, uint64_t length, uint64_t seed);
 /// Ends the program: a store that answers wrongly is not measured.
 [[noreturn]] void wrong_answer(const std::string& what);
 

@@ -2,6 +2,8 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 // Writes of data: new objects, overwrites, appends, and overwrites among reads.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "test/objectstore/tablestore/bench/workloads.h"
 
@@ -61,6 +63,44 @@ void verify_new(Bench& bench, std::vector<uint64_t>& written)
   }));
 }
 
+/// Of some places that are overwritten what was written there last, to be read back after the
+/// measurement. A shard's entries are its own.
+class LastWrites {
+ public:
+  explicit LastWrites(Bench& bench)
+    : bench(bench), writes(bench.client.shard_count()) {}
+
+  void note(const Shard& shard, const Place& place, uint64_t offset, uint64_t seed)
+  {
+    // Where they overlap the last is not all that is there.
+    if (!bench.options.unaligned && mix(place.number ^ mix(offset)) % remembered_one_of == 0)
+      writes[shard.index].insert_or_assign({place.number, offset}, Write{place, seed});
+  }
+
+  void verify()
+  {
+    bench.client.prepare(bench.whole("verify", [this](Shard& shard, Operation& op) {
+      auto& left = writes[shard.index];
+      if (left.empty())
+        return false;
+      const auto& [at, write] = *left.begin();
+      read_overwritten(bench, shard, op, write.place, at.second, bench.options.size, write.seed);
+      left.erase(left.begin());
+      return true;
+    }));
+  }
+
+ private:
+  static constexpr uint64_t remembered_one_of = 256;
+
+  struct Write {
+    Place place;
+    uint64_t seed;
+  };
+  Bench& bench;
+  std::vector<std::map<std::pair<uint64_t, uint64_t>, Write>> writes;   // by number and offset
+};
+
 }  // namespace
 
 void run_new(Bench& bench)
@@ -88,11 +128,16 @@ void run_overwrite(Bench& bench)
   const Options& o = bench.options;
   const uint64_t per_group = bench.per_group(o.objects ? o.objects : default_objects);
   bench.populate(per_group, o.object_size);
+  LastWrites last(bench);
   bench.measure_in_parts(bench.timed("overwrite", [&](Shard& shard, Operation& op) {
-    add_overwrite(bench, op, shard.random_place(per_group), random_offset(o, shard.random),
-                  o.size, shard.random());
+    const Place place = shard.random_place(per_group);
+    const uint64_t offset = random_offset(o, shard.random);
+    const uint64_t seed = shard.random();
+    last.note(shard, place, offset, seed);
+    add_overwrite(bench, op, place, offset, o.size, seed);
     return true;
   }));
+  last.verify();
 }
 
 void run_append(Bench& bench)
