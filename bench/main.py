@@ -80,14 +80,15 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
     turn = random.randrange(1000)       # sessions of one round have not all the same order
     for number in range(1, options.rounds + 1):
         for cell in cells:
+            moment = random.random()
             for variant in in_turn(cell.stores, number + turn):
                 line.prefix = f"{len(runs) + 1}/{total} {cell.name} on {variant}: "
                 line.now("")
                 began = time.monotonic()
                 try:
-                    result = calmest(lambda: runner.run(cell, variant, options.seconds),
+                    result = calmest(lambda: runner.run(cell, variant, options.seconds, moment),
                                      options.tries)
-                except (RunError, ClusterError, OSError, ValueError, KeyError) as error:
+                except (RunError, ClusterError, OSError) as error:
                     if not options.keep_going:
                         raise
                     said = "\n".join([str(error), *getattr(error, "details", [])])

@@ -103,7 +103,10 @@ def measured(cluster: Cluster, name: str, size: int, threads: int, most_bytes: i
 
 def used_bytes(cluster: Cluster) -> float:
     """As the OSD has told the manager: some seconds old."""
-    return sum(int(node["kb_used"]) for node in cluster.client.mgr("osd df")["nodes"]) << 10
+    try:
+        return sum(int(node["kb_used"]) for node in cluster.client.mgr("osd df")["nodes"]) << 10
+    except (KeyError, TypeError, ValueError) as error:
+        raise ClusterError(f"the manager says nothing of the space in use: {error!r}") from None
 
 
 def measure(store: str, options: dict[str, str], size: int, threads: int, seconds: float,

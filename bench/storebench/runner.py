@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import threading
@@ -51,7 +50,8 @@ class Runner:
         self._blocks = BlockFiles(folder)
         self._loop_blocks = BlockFiles(below) if below else self._blocks
 
-    def run(self, cell: Cell, name: str, seconds: float) -> dict[str, Any]:
+    def run(self, cell: Cell, name: str, seconds: float, moment: float = 0) -> dict[str, Any]:
+        """`moment`, from 0 to 1: when a store dies whose restart is measured."""
         variant = VARIANTS[name]
         if variant.has_written_block:
             self._progress("writing BlueStore's file")
@@ -69,14 +69,15 @@ class Runner:
                     return self._clients(cell, variant, settings | OSD_THREADS,
                                          cell.seconds or seconds)
                 if cell.workload == "rados":
+                    parts = int(str(cell.arguments.get("parts", 1)))
                     return rados.measure(variant.store, settings | OSD_THREADS,
                                          int(cell.arguments["size"]),
                                          int(cell.arguments["depth"]), cell.seconds or seconds,
-                                         cell.store_bytes * 3 // 8,
-                                         int(str(cell.arguments.get("parts", 1))),
+                                         cell.store_bytes * (2 if parts == 1 else 3) // 8, parts,
                                          self._progress)
                 if cell.workload == "die":
-                    words = self._words(cell, variant, settings, random.uniform(*DIES_AFTER))
+                    first, last = DIES_AFTER
+                    words = self._words(cell, variant, settings, first + moment * (last - first))
                     return self._die_and_restart(words)
                 words = self._words(cell, variant, settings, seconds)
                 return right_temperature(self._finish(words))

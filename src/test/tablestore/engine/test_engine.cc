@@ -287,6 +287,7 @@ TEST_F(EngineTest, ContainersAreListedWhileOneChangesItsClass) {
   auto renaming = std::make_unique<Renaming>(std::shared_ptr<Disk>(std::move(disk)));
   Renaming& names = *renaming;
   disk = std::move(renaming);
+  options.prepare_bytes_per_second = 0;  // nobody else makes containers
   format();
   open();
   auto large = std::make_shared<Txn>();

@@ -32,7 +32,7 @@ class HeldInserts : public rocksdb::Comparator {
       for (auto end = std::chrono::steady_clock::now() + 10s;
            !somebody_looked && std::chrono::steady_clock::now() < end;)
         std::this_thread::sleep_for(1ms);
-      std::this_thread::sleep_for(100ms);
+      std::this_thread::sleep_for(500ms);
       is_held = false;
     } else if (is_inserting) {
       somebody_looked = true;
@@ -94,7 +94,8 @@ class RocksdbFlushTest : public ::testing::Test {
 // at all.
 TEST_F(RocksdbFlushTest, OfACompactionHasAllOfABatch) {
   auto writing = std::async(std::launch::async, [this] { write_held_up(); });
-  while (!inserts.is_inserting) std::this_thread::sleep_for(1ms);
+  while (!inserts.is_inserting && writing.wait_for(1ms) != std::future_status::ready) {
+  }
   const rocksdb::Slice first("a"), last("b");
   const auto s = db->CompactRange(rocksdb::CompactRangeOptions(), handles[1], &first, &last);
   EXPECT_TRUE(s.ok()) << s.ToString();

@@ -188,9 +188,9 @@ Status PosixFile::open_again() {
   Status s = check_same();
   if (s.ok()) s = lock(lock_wait_ms_);
   if (s.ok() && writable_) {
+    may_have_moved_ = disk_->in_place;
     const auto seen = watch_open(false);
     if (!seen.ok()) s = seen.status();
-    may_have_moved_ = disk_->in_place;
   }
   if (s.ok())
     uses_.fetch_and(~parked, std::memory_order_release);
@@ -337,7 +337,10 @@ Status PosixFile::flush() {
 Status PosixFile::flush_open() {
   unflushed_ = false;
   const int error = disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
-  if (!error) return Status();
+  if (!error) {
+    may_have_moved_ = false;
+    return Status();
+  }
   disk_->flush_error = error;
   return failed(error, "flush");
 }
@@ -456,9 +459,7 @@ Result<Sharing> PosixFile::watch(bool look) {
   if (!disk_->in_place) return Sharing::none;
   // Nothing was written to a file that is parked; it is looked at when it is opened again.
   if (!begin_use_if_open()) return own_flush_ ? Sharing::shared : Sharing::none;
-  const Status s = may_have_moved_ ? flush_open() : Status();
-  if (s.ok()) may_have_moved_ = false;
-  auto seen = s.ok() ? watch_open(look) : s;
+  auto seen = watch_open(look);
   end_use();
   return seen;
 }

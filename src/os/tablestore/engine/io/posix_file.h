@@ -118,7 +118,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   mutable std::atomic<uint32_t> uses_{0};  // that go on, and the flag `parked`
   int fd_;
   std::atomic<bool> own_flush_{false};
-  // While it was parked nobody saw who moved its blocks, and nobody may have flushed it since.
+  // While it was parked nobody saw who moved its blocks, and it was not flushed since.
   std::atomic<bool> may_have_moved_{false};
   std::atomic<bool> unflushed_{false};  // was written since the last flush of this very file
   // Of the thread in watch():

@@ -38,6 +38,8 @@ constexpr size_t arena_bytes_max = 1 << 20;  // that a memtable takes at once
 // Of rows that were erased, between two that are there: some milliseconds.
 constexpr uint64_t passed_rows_max = 1 << 16;
 
+constexpr int jobs_max = 2;  // a flush and a compaction
+
 // Commits come before the writers of table files.
 class PoliteWriters : public rocksdb::EventListener {
  public:
@@ -59,7 +61,7 @@ rocksdb::DBOptions db_options(rocksdb::Env* env, unsigned open_files) {
   o.env = env;
   o.atomic_flush = true;
   o.avoid_flush_during_shutdown = true;
-  o.max_background_jobs = 2;
+  o.max_background_jobs = jobs_max;
   o.max_open_files = int(open_files);
   o.keep_log_file_num = 4;
   o.max_log_file_size = 16 << 20;
@@ -163,6 +165,10 @@ Status open_database(Disk& disk, const TableOptions& options, bool create,
     }
     all.atomic_flush = true;  // what the engine's recovery rests on is not for choice
     all.avoid_flush_during_shutdown = true;
+    // More of them at a time meet errors of RocksDB: a flush that waits for an older one that has
+    // failed (facebook/rocksdb 11872), files that stay taken (11764), rows merged twice (13935).
+    all.max_background_jobs = std::min(all.max_background_jobs, jobs_max);
+    all.max_background_flushes = all.max_background_compactions = -1;
     if (!options.auto_compactions) all.disable_auto_compactions = true;
     all.max_bgerror_resume_count = 0;  // as TableDamage::OnErrorRecoveryBegin()
     all.write_buffer_manager = memtables;

@@ -70,9 +70,9 @@ void PlacementGroup::fill_log(ObjectStore& store)
   head = tail + limits.entries;
   for (uint64_t version = 1; version < head; ++version) {
     if (version < tail)
-      set[OsdRows::dup_key(version)] = rows.log_dup(version);
+      set[OsdRows::dup_key(version)] = rows.log_dup(of_its_own(version));
     else
-      set[OsdRows::log_key(version)] = rows.log_entry(version);
+      set[OsdRows::log_key(version)] = rows.log_entry(of_its_own(version));
     const bool last = version + 1 == head;
     if (set.size() < rows_per_transaction && !last)
       continue;
@@ -89,7 +89,7 @@ void PlacementGroup::fill_log(ObjectStore& store)
 void PlacementGroup::add_attributes(ObjectStore::Transaction& t, const ghobject_t& oid)
 {
   std::map<std::string, ceph::buffer::list, std::less<>> attributes;
-  attributes.emplace(OI_ATTR, rows.object_info(head));
+  attributes.emplace(OI_ATTR, rows.object_info(of_its_own(head)));
   attributes.emplace(SS_ATTR, rows.snapset());
   t.setattrs(collection, oid, attributes);
 }
@@ -98,8 +98,8 @@ void PlacementGroup::add_log(ObjectStore::Transaction& t)
 {
   std::map<std::string, ceph::buffer::list> set;
   std::set<std::string> remove;
-  set.emplace(OsdRows::log_key(head), rows.log_entry(head));
-  set.emplace("_fastinfo", rows.fast_info(head));
+  set.emplace(OsdRows::log_key(head), rows.log_entry(of_its_own(head)));
+  set.emplace("_fastinfo", rows.fast_info(of_its_own(head)));
   ++head;
   if (head - tail >= limits.entries + limits.trim_min)
     trim(set, remove);
@@ -115,7 +115,7 @@ void PlacementGroup::trim(std::map<std::string, ceph::buffer::list>& set,
 {
   for (; head - tail > limits.entries; ++tail) {
     remove.insert(OsdRows::log_key(tail));
-    set.emplace(OsdRows::dup_key(tail), rows.log_dup(tail));
+    set.emplace(OsdRows::dup_key(tail), rows.log_dup(of_its_own(tail)));
   }
   for (; tail - dup_tail > limits.dups; ++dup_tail)
     remove.insert(OsdRows::dup_key(dup_tail));

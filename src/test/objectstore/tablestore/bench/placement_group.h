@@ -49,6 +49,8 @@ class PlacementGroup {
 
  private:
   void fill_log(ObjectStore& store);
+  /// Rows of the same version in two groups have nothing in common.
+  uint64_t of_its_own(uint64_t version) const { return uint64_t(pg) << 40 | version; }
   void trim(std::map<std::string, ceph::buffer::list>& set, std::set<std::string>& remove);
 
   const uint32_t pg;
