@@ -117,20 +117,26 @@ std::vector<CollectionRef> Collections::find(const std::vector<coll_t>& cids) co
 
 CollectionRef Collections::containing(const ghobject_t& oid) const
 {
-  // The meta collection contains all that no placement group does: its lock is not that of theirs.
-  CollectionRef meta;
-  for (const CollectionRef& c : all()) {
-    spg_t pgid;
-    if (c->cid.is_meta())
-      meta = c;
-    if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
-        pgid.shard != oid.shard_id)
-      continue;
-    std::shared_lock l{c->lock};
-    if (c->contains(oid))
-      return c;
+  for (;;) {
+    const std::vector<CollectionRef> before = all();
+    // The meta collection contains all that no placement group does: its lock is not theirs.
+    CollectionRef meta;
+    for (const CollectionRef& c : before) {
+      spg_t pgid;
+      if (c->cid.is_meta())
+        meta = c;
+      if (!c->cid.is_pg(&pgid) || pgid.pool() != uint64_t(normalised_pool(oid.hobj.pool)) ||
+          pgid.shard != oid.shard_id)
+        continue;
+      std::shared_lock l{c->lock};
+      if (c->contains(oid))
+        return c;
+    }
+    // Where a group was split meanwhile the object's is the new one: it exists before the other's
+    // bits change.
+    if (all() == before)
+      return meta;
   }
-  return meta;
 }
 
 std::vector<CollectionRef> Collections::all() const

@@ -1,6 +1,10 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // Collections and their order, on an engine, without the rest of a store.
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "global/global_context.h"
 #include "os/tablestore/collection/collections.h"
 #include "os/tablestore/engine/own_threads.h"
@@ -61,6 +65,22 @@ TEST_F(CollectionsTest, ADamagedRowIsNamedAndMetaDoesNotNeedIts)
   EXPECT_FALSE(loaded.find(cid));
   ASSERT_TRUE(loaded.find(coll_t::meta()));
   EXPECT_EQ(0u, loaded.find(coll_t::meta())->node.bits);
+}
+
+/// Whoever waits for the lock of the group that an object was in when he began.
+TEST_F(CollectionsTest, AnObjectIsFoundInAGroupThatIsSplitMeanwhile)
+{
+  make(coll_t::meta(), 0);
+  const CollectionRef parent = make(cid, 0);
+  const ghobject_t oid(hobject_t(object_t("o"), "", CEPH_NOSNAP, 1, 1, ""));
+  ASSERT_EQ(parent, collections->containing(oid));
+  std::unique_lock l{parent->lock};
+  auto found = std::async(std::launch::async, [&] { return collections->containing(oid); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));   // it waits
+  const CollectionRef child = make(coll_t(spg_t(pg_t(1, 1))), 1);
+  parent->node.bits = 1;
+  l.unlock();
+  EXPECT_EQ(child, found.get());
 }
 
 TEST_F(CollectionsTest, OneOfTheTwoRowsIsEnough)
