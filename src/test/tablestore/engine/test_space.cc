@@ -154,6 +154,30 @@ TEST_F(SpaceTest, ErasedRowsGiveTheirSpaceBackToAFullStoreThatGetsNoMoreWrites) 
       << keys.size() << " rows, " << before << " bytes, " << engine->space().table_bytes;
 }
 
+// Nobody else would: what a client has removed shows as used for as long as nobody writes.
+TEST_F(SpaceTest, ErasedRowsAreFlushedWhereSpaceIsPlentyWhenThereWereNoMoreForAMinute) {
+  const auto threads = std::make_shared<sim::SteppedThreads>();
+  options.threads = threads;
+  format_small();
+  const auto erase_many = [&] {
+    auto erase = std::make_shared<Txn>();
+    for (unsigned i = 0; i < 5000; ++i) erase->erase(Family::omap, std::to_string(i));
+    commit(std::move(erase));
+  };
+  const auto flushed_after = [&](unsigned seconds) {
+    const uint64_t before = engine->counters().checkpoints;
+    for (unsigned step = 0; step < seconds * 10; ++step) threads->step("relieve");
+    threads->step_all("checkpoint");
+    return engine->counters().checkpoints - before;
+  };
+  erase_many();
+  EXPECT_EQ(flushed_after(50), 0u);
+  erase_many();
+  EXPECT_EQ(flushed_after(50), 0u) << "though there were more in between";
+  EXPECT_EQ(flushed_after(15), 1u);
+  EXPECT_EQ(flushed_after(200), 0u) << "there are none any more";
+}
+
 TEST_F(SpaceTest, TheTableGetsWhatIsFreeInContainersAndTheEndIsSeenComing) {
   options.provision_bytes = 96 * mib;
   format_small();

@@ -1,5 +1,5 @@
 // Rows that were erased take their space until the table is flushed and compacted. While writes go
-// on, that comes by itself; a store that is full gets none.
+// on, that comes by itself; a store that is full gets none, and others may get none for days.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ class Erasures {
         space_is_scarce_(std::move(space_is_scarce)),
         checkpoint_(std::move(checkpoint)) {}
 
-  // Now and then. Nothing is asked for as long as there are more each time: a few flushes of many
-  // give more back than many of few.
+  // About once a second. Nothing is asked for as long as there are more each time: a few flushes of
+  // many give more back than many of few. Where space is not scarce, not until there have been no
+  // more for a minute.
   void look();
 
  private:
@@ -31,6 +32,7 @@ class Erasures {
   const std::function<bool()> space_is_scarce_;
   const std::function<void()> checkpoint_;
   uint64_t seen_ = 0;
+  unsigned quiet_looks_ = 0;
   uint64_t flushed_ranges_ = 0;
 };
 
