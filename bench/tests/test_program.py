@@ -38,11 +38,13 @@ WORKLOADS = (
     Cell("full", "full", ("tablestore",), {"size": "64K", "fill-percent": 50}),
 )
 
+LONG = 3    # seconds: also on a disk that stands still for some of them, something ends
+
 
 class Program(WithRunner):
-    def run_cell(self, cell: Cell, store: str, **more: float) -> dict:
+    def run_cell(self, cell: Cell, store: str, seconds: float = 0.3, **more: float) -> dict:
         small = replace(cell, arguments=SMALL | cell.arguments | more, store_bytes=GIB)
-        return self.runner.run(small, store, 0.3)
+        return self.runner.run(small, store, seconds)
 
     def test_every_workload_ends_with_results_on_every_store(self) -> None:
         for cell in WORKLOADS:
@@ -88,13 +90,14 @@ class Program(WithRunner):
                             store_bytes=GIB)
             for store in ("tablestore-thin", "bluestore-hdd-v2"):
                 with self.subTest(cell=cell.name, store=store):
-                    result = self.runner.run(small, store, 1.2)
+                    result = self.runner.run(small, store, 4)
                     phases = result["phases"]
                     self.assertEqual([phase["name"][-2:] for phase in phases],
                                      [" 1", " 2", " 3", " 4"])
                     for phase in phases:
-                        self.assertGreater(phase["seconds"], 0.25)
-                        self.assertLess(phase["seconds"], 1)    # the last operation may be late
+                        # The first operation or the last may be late.
+                        self.assertGreater(phase["seconds"], 0.5)
+                        self.assertLess(phase["seconds"], 3)
                         self.assertGreater(phase["usage"]["disk_write_bytes"], 0)
                         self.assertGreater(result["values"][f"used bytes {phase['name']}"], 0)
 
@@ -116,9 +119,10 @@ class Program(WithRunner):
         """Not on it, and what it reads and writes is counted."""
         beside = self.folder / "beside"
         runner = Runner(self.folder / "own", lambda line: None, beside)
-        cell = Cell("new", "new", (), SMALL | {"size": "64K"}, store_bytes=GIB)
+        cell = Cell("new", "new", (), SMALL | {"size": "64K", "max-bytes": "256M"},
+                    store_bytes=GIB)
         try:
-            result = runner.run(cell, "bluestore-ssd-loop", 0.5)
+            result = runner.run(cell, "bluestore-ssd-loop", LONG)
             self.assertEqual(len(list(beside.glob("block.*"))), 1)
             self.assertEqual(list((self.folder / "own").glob("block.*")), [])
         finally:
@@ -154,7 +158,7 @@ class Program(WithRunner):
         for depth in (1, 16):
             with self.subTest(depth=depth):
                 cell = Cell("floor", "new", (), {"size": "64K", "depth": depth})
-                phase, = self.run_cell(cell, "floor-thin")["phases"]
+                phase, = self.run_cell(cell, "floor-thin", LONG)["phases"]
                 usage, payload = phase["usage"], phase["payload_bytes"]
                 self.assertGreater(payload, 0)
                 self.assertGreaterEqual(usage["write_bytes"], payload * 0.9)
@@ -184,7 +188,7 @@ class Program(WithRunner):
         cell = Cell("free", "new", (), {"size": "4K", "depth": 1, "flush-us": 0})
         for store in ("tablestore", "bluestore-ssd", "kstore"):
             with self.subTest(store=store):
-                phase = self.run_cell(cell, store)["phases"][0]
+                phase = self.run_cell(cell, store, LONG)["phases"][0]
                 # The disk's own count has what others flush meanwhile. That no store has another
                 # way to flush than the one that is replaced is seen by how long it takes, above.
                 usage = phase["usage"]

@@ -66,5 +66,9 @@ class Client:
     def mgr(self, prefix: str, **arguments: Any) -> Any:
         return self._command(self._rados.mgr_command, prefix, arguments)
 
+    def wait_for_map(self) -> None:
+        """What is sent from now on goes by the newest map; an OSD waits until it has that."""
+        self._rados.wait_for_latest_osdmap()
+
     def open_pool(self, pool: str) -> rados.Ioctx:
         return self._rados.open_ioctx(pool)

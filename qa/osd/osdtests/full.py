@@ -52,6 +52,7 @@ def an_osd_filled_by_rados_bench_comes_back(bed: Bed) -> str:
             wait_for_health(bed, f"OSD_{state.upper()}")
         with running(*bench_words(bed, pool)) as load:
             wait_for_health(bed, "OSD_FULL", "POOL_FULL")
+            bed.cluster.client.wait_for_map()
             waiting = io.aio_write_full("waiting", data_of("waiting"))
             check_refused(regardless)
             check_equal(full_states(bed, osd), {"full"}, "state of the OSD")
@@ -76,7 +77,7 @@ def bench_up_to(bed: Bed, pool: str, ratio: float) -> None:
     total = bed.osd.ask("perf dump")["osd"]["stat_bytes"]
     count = int((ratio - used_ratio(bed.osd)) * total / MIB)
     if count > 0:
-        bed.rados(pool, "bench", 60, "write", "-b", MIB, "-t", 16, "--no-cleanup",
+        bed.rados(pool, "bench", 300, "write", "-b", MIB, "-t", 16, "--no-cleanup",
                   "--max-objects", count, "--run-name", f"up_to_{ratio}")
 
 
@@ -99,11 +100,13 @@ def an_osd_filled_by_omap_comes_back(bed: Bed) -> str:
         seen_by_steps(bed, rows)
         rows.add_until(lambda: "OSD_FULL" in health_codes(bed))
         told = rows.mib()
+        # Until then a compaction may give some of it back, and the OSD is not full for a moment.
+        rows.add_until(lambda: osd.ask("perf dump")["tablestore"]["space_waits"] > SPACE_WAITS
+                       and {"TABLESTORE_NO_SPACE", "OSD_FULL"} <= health_codes(bed))
+        bed.cluster.client.wait_for_map()
         waiting = add_omap(io, Rows.OBJECTS[0], 0)
         check_refused(regardless)
-        # A compaction may give some of it back before the alert is told.
-        rows.add_until(lambda: osd.ask("perf dump")["tablestore"]["space_waits"] > SPACE_WAITS
-                       and "TABLESTORE_NO_SPACE" in health_codes(bed))
+        time.sleep(2)
         check(not waiting.is_complete(), "omap was written on a full cluster")
         check_equal(osd.pid(), alive, "process of the OSD")
         bed.restart_osd()
@@ -140,8 +143,10 @@ def seen_by_steps(bed: Bed, rows: Rows) -> None:
 
 
 def is_told(bed: Bed, state: str, ratio: float) -> bool:
-    """Some seconds after it is so; a compaction may take it back until then."""
+    """Some seconds after it is so; a compaction may take it back until then. What is used is known
+    a second late, and to the mon some seconds: not so fast that a state is jumped over."""
     if used_ratio(bed.osd) <= ratio:
+        time.sleep(0.25)
         return False
     time.sleep(1)
     return f"OSD_{state.upper()}" in health_codes(bed)

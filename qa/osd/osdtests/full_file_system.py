@@ -130,6 +130,8 @@ def leave(bed: Bed, io: rados.Ioctx, names: list[str], other: Foreigner | None) 
         other.take_all()
     wait_for_map(bed, target)    # or it refuses the import
     target.stop()
+    # Nobody is left who would report it, and what is up does not boot.
+    bed.cluster.client.mon("osd down", ids=[full.ident])
     export = fresh(bed, "pg.export")
     tool(bed, full, "--op", "fsck")
     tool(bed, full, "--op", "export", "--pgid", pgid, "--file", export)

@@ -21,7 +21,7 @@ from .decay import health_codes
 
 MIB = 1 << 20
 STATE_SECONDS = 60
-BACK_SECONDS = 120
+BACK_SECONDS = 300
 OPERATION_SECONDS = 60
 DEPTH = 8
 KEYS = 64                       # of omap, in one write

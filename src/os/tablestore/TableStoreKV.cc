@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "common/errno.h"
+#include "os/tablestore/engine/table/engine_rows.h"
 #include "os/tablestore/mounted_store.h"
 
 using namespace tablestore;
@@ -28,7 +29,9 @@ std::optional<Family> family_of(std::string_view prefix)
 
 }  // namespace
 
-/// What is of another prefix is passed over: there are no such rows.
+/// What is of another prefix is passed over: there are no such rows. The engine's own rows stay as
+/// they are: it goes by what it has in memory, and a store that opens without its allocation map
+/// would give the blocks of objects to others. Who names one of them alone is refused.
 class TableStoreKV::Changes : public TransactionImpl {
  public:
   explicit Changes(Engine& engine) : engine(engine) {}
@@ -38,29 +41,55 @@ class TableStoreKV::Changes : public TransactionImpl {
   using TransactionImpl::set;
   void set(const std::string& prefix, const std::string& key, const ceph::buffer::list& bl) override
   {
-    change(prefix, [&](Family family) { txn->put(family, key, bl.to_str()); });
+    change(prefix, [&](Family family) {
+      if (!refuses(family, key))
+        txn->put(family, key, bl.to_str());
+    });
   }
   void rmkey(const std::string& prefix, const std::string& key) override
   {
-    change(prefix, [&](Family family) { txn->erase(family, key); });
+    change(prefix, [&](Family family) {
+      if (!refuses(family, key))
+        txn->erase(family, key);
+    });
   }
   void rmkeys_by_prefix(const std::string& prefix) override
   {
     change(prefix, [&](Family family) {
       const auto rows = engine.iterate(family, {}, {});
-      for (rows->seek_to_first(); rows->valid(); rows->next())
-        txn->erase(family, rows->key());
+      for (rows->seek_to_first(); rows->valid(); rows->next()) {
+        if (!engine_rows::is_ours(family, rows->key()))
+          txn->erase(family, rows->key());
+      }
+      if (const Status s = rows->status(); !s.ok())
+        error = -s.code();
     });
   }
   void rm_range_keys(const std::string& prefix, const std::string& start,
                      const std::string& end) override
   {
-    change(prefix, [&](Family family) { txn->erase_range(family, start, end); });
+    change(prefix, [&](Family family) {
+      std::string first = start;
+      if (engine_rows::is_ours(family, first_of_engine) && first < behind_engine)
+        first = behind_engine;
+      if (first < end)
+        txn->erase_range(family, first, end);
+    });
   }
 
   std::shared_ptr<Txn> txn = std::make_shared<Txn>();
+  int error = 0;   ///< then nothing is to be submitted
 
  private:
+  static constexpr std::string_view first_of_engine{"\0", 1}, behind_engine = "\1";
+
+  bool refuses(Family family, std::string_view key)
+  {
+    if (!engine_rows::is_ours(family, key))
+      return false;
+    error = -EPERM;
+    return true;
+  }
   void change(const std::string& prefix, const std::function<void(Family)>& f)
   {
     if (const auto family = family_of(prefix)) {
@@ -178,7 +207,10 @@ int TableStoreKV::submit_transaction(Transaction t)
 {
   if (is_read_only)
     return -EROFS;
-  const auto& txn = static_cast<Changes&>(*t).txn;
+  const auto& changes = static_cast<Changes&>(*t);
+  if (changes.error < 0)
+    return changes.error;
+  const auto& txn = changes.txn;
   txn->barrier = true;
   store.parts().engine.submit(txn);
   store.parts().engine.drain();

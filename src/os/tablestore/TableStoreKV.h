@@ -9,7 +9,9 @@
 
 /// The rows of a store that no OSD uses, as ceph-kvstore-tool sees a database: the families are
 /// prefixes, S (the store's own), O (objects), D (inline data) and m (omap). What the log has
-/// beyond the table is there. Whoever changes rows has to know what they mean.
+/// beyond the table is there. Whoever changes rows has to know what they mean; those of the engine
+/// itself, of which the keys begin with a zero byte, nobody changes: -EPERM, and ranges and whole
+/// prefixes leave them out.
 ///
 /// Not thread-safe. Nothing goes backwards (-EOPNOTSUPP).
 class TableStoreKV : public KeyValueDB {

@@ -138,6 +138,10 @@ Status TableCheck::restore_own_onodes()
 
 void TableCheck::report(const DamagedTableFile& file)
 {
+  if (file.no_row_lost) {
+    error(file.path + " is damaged, and no row of it is lost: " + file.why);
+    return;
+  }
   std::vector<DamagedTableFile::Gap> gaps = file.gaps;
   if (gaps.empty())
     gaps.push_back({});
@@ -156,6 +160,8 @@ void TableCheck::report(Family family, std::string_view key)
 
 void TableCheck::note_lost_names(const DamagedTableFile& file)
 {
+  if (file.no_row_lost)
+    return;
   const auto [first_onode, end_of_onodes] = all_onodes_range();
   std::vector<DamagedTableFile::Gap> gaps = file.gaps;
   if (gaps.empty())
@@ -172,7 +178,7 @@ void TableCheck::note_lost_omap(const DamagedTableFile& file)
 {
   // Of a file that is lost as a whole, all that had rows between its first and its last: omap
   // cannot tell by itself that it is not whole, and to serve it would be to serve wrong bytes.
-  if (file.gaps.empty())
+  if (file.gaps.empty() && !file.no_row_lost)
     lost_omap.emplace_back(file.first, behind(file.last));
   // The rows around a gap can be read: whose last or first row they are has lost nothing by it,
   // but for what may have followed the last.

@@ -75,7 +75,7 @@ Status Listing::list_rows(Request& request, std::string* at, const std::string& 
 }
 
 int Listing::list(Collection& c, const ghobject_t& start, const ghobject_t& end, int max,
-                  std::vector<ghobject_t>* ls, ghobject_t* pnext)
+                  std::vector<ghobject_t>* ls, ghobject_t* pnext, Of of)
 {
   ghobject_t unused;
   ghobject_t& next = pnext ? *pnext : unused;
@@ -87,7 +87,8 @@ int Listing::list(Collection& c, const ghobject_t& start, const ghobject_t& end,
   }
   const auto started_at = ceph::mono_clock::now();
   // The table shows what was applied.
-  c.flush();
+  if (of == Of::queued)
+    c.flush();
   std::string temp_first, temp_end, first, range_end;
   {
     std::shared_lock l{c.lock};

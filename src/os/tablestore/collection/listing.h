@@ -12,8 +12,7 @@
 
 namespace tablestore {
 
-/// Which objects a collection has, in the order of their keys: read from their rows, after waiting
-/// for what was queued before. Thread-safe.
+/// Which objects a collection has, in the order of their keys: read from their rows. Thread-safe.
 class Listing {
  public:
   Listing(CephContext* cct, Engine& engine, const LostNames& lost_names,
@@ -28,8 +27,12 @@ class Listing {
   /// missing for gone (backfill does) must not go on; scrub does, and finds what is lost: to read
   /// what was removed is -EIO where the disk is damaged, and -ENOENT where it had failed for a
   /// moment. Any other error: there is no list.
+  ///
+  /// Of what is queued, which a full store may not apply for as long as it is full; or of what is
+  /// applied, for which nobody waits.
+  enum class Of { queued, applied };
   int list(Collection& c, const ghobject_t& start, const ghobject_t& end, int max,
-           std::vector<ghobject_t>* ls, ghobject_t* next);
+           std::vector<ghobject_t>* ls, ghobject_t* next, Of of = Of::queued);
   int is_empty(Collection& c, bool* empty);
 
  private:

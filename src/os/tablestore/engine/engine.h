@@ -231,7 +231,11 @@ struct DamagedTableFile {
   std::string path;
   std::string first, last;      // of its keys
   std::string why;
-  std::vector<Gap> gaps;        // empty where all of the file is lost
+  std::vector<Gap> gaps;        // empty where all of the file is lost, or no row
+  bool no_row_lost = false;     // what cannot be read only helps to find rows
+
+  // Whether what is lost here is lost there too, of the same file.
+  bool is_within(const DamagedTableFile& other) const;
 };
 
 // Told what a salvage is about to give up, before anything is changed. An error ends the salvage.

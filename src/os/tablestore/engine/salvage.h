@@ -26,7 +26,9 @@ struct SalvageParts {
 //   3 erases each row that get() cannot tell any more (its newest version, or what had erased it,
 //     may have been in the damage), so that step 5 brings no older version to light
 //   4 makes that durable in the table
-//   5 writes the damaged files anew without what cannot be read
+//   5 looks whether more has become unreadable since step 1, of these files or of others that
+//     somebody has met: EIO, and the next salvage has that, too
+//     writes the damaged files anew without what cannot be read
 //   6 reads the rows that were there after step 3 again. EIO where one is another now: more has
 //     become unreadable since, of which nobody knows what it was
 // A crash leaves the damage where it was, or some of the files repaired: until step 5 no file has

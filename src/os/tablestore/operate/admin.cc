@@ -208,9 +208,13 @@ int AdminCommands::list_objects(const cmdmap_t& cmdmap, ceph::Formatter* f, std:
     errss << "no such collection";
     return -ENOENT;
   }
+  // No command may keep the others waiting for as long as a store is full.
+  if (!parts.engine.wait_applied())
+    return settled(false, errss);
   std::vector<ghobject_t> objects;
   ghobject_t next;
-  const int r = parts.listing.list(*c, start, ghobject_t::get_max(), int(max), &objects, &next);
+  const int r = parts.listing.list(*c, start, ghobject_t::get_max(), int(max), &objects, &next,
+                                   Listing::Of::applied);
   if (r < 0 && r != -EIO)
     return r;
   if (r == -EIO)

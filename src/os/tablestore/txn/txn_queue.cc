@@ -282,9 +282,8 @@ int TxnQueue::queue_own(Collection& c, uint64_t reservation,
   txc->started_at = ceph::mono_clock::now();
   txc->osr = c.osr;
   txc->sequencer = c.osr.get();
-  txc->throttled_ops = 1;
-  txc->throttled_bytes = reservation;
-  wait_for_throttle(*txc, nullptr);
+  // Nothing of the throttle, for which it might wait as long as a full store stands still: there is
+  // one such transaction at a time, and whoever ends the mount waits for its thread.
   const Status reserved = parts.engine.reserve(reservation);
   int r = -reserved.code();
   if (reserved.ok()) {
@@ -300,7 +299,6 @@ int TxnQueue::queue_own(Collection& c, uint64_t reservation,
     }
     parts.engine.unreserve(std::exchange(txc->reserved_bytes, 0));
   }
-  throttle.put(txc->throttled_ops, txc->throttled_bytes);
   return r;
 }
 

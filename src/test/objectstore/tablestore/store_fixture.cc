@@ -176,7 +176,7 @@ std::map<std::string, std::string> snapshot_of(const std::string& dir)
 
 bool eventually(const std::function<bool()>& condition)
 {
-  const auto end = ceph::mono_clock::now() + std::chrono::seconds(30);
+  const auto end = ceph::mono_clock::now() + std::chrono::minutes(5);
   while (!condition()) {
     if (ceph::mono_clock::now() > end)
       return false;

@@ -55,7 +55,7 @@ std::string make_test_dir();
 /// something is refused. Not the files in table/: RocksDB begins new books when it is opened.
 std::map<std::string, std::string> snapshot_of(const std::string& dir);
 
-/// Whether a condition comes true within half a minute. For what nothing can be waited on:
+/// Whether a condition comes true within five minutes. For what nothing can be waited on:
 /// numbers that a store brings up to date now and then, work in the background.
 bool eventually(const std::function<bool()>& condition);
 

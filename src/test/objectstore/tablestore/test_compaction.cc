@@ -7,14 +7,18 @@
 #include <functional>
 #include <future>
 #include <iostream>
+#include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 
+#include "common/perf_counters.h"
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
 #include "os/tablestore/engine/engine.h"
 #include "os/tablestore/engine/io/file_disk.h"
 #include "os/tablestore/home/osd_surroundings.h"
+#include "os/tablestore/home/perf.h"
 #include "os/tablestore/mounted_store.h"
 #include "os/tablestore/rows/keys.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
@@ -366,6 +370,46 @@ TEST_F(StoreCompactionInterrupted, ItCanBeStoppedAndEndsWithTheMount)
   EXPECT_EQ(std::set<uint32_t>(), parts().engine.closed_containers());
   expect_kept();
   EXPECT_EQ(0, compaction().start(50));
+  remount({&ch});
+  expect_kept();
+}
+
+/// Which a store that stands still, as on a full disk, gives to nobody.
+TEST_F(StoreCompactionInterrupted, ItEndsThoughOthersHaveAllOfTheThrottle)
+{
+  fragment();
+  set("tablestore_throttle_ops", "1");
+  Handle other = make_collection(pg(2));
+  wait_durable(other);
+  const auto throttled = [this] {
+    return store->get_perf_counters()->get_tavg_ns(tablestore::l_tablestore_txc_throttle_lat).first;
+  };
+  std::promise<void> reached, goes_on;
+  bool has_reached = false;
+  around->interrupting.interrupt = [&] {
+    if (std::exchange(has_reached, true))
+      return;
+    reached.set_value();
+    goes_on.get_future().wait();
+  };
+  EXPECT_EQ(0, compaction().start(50));
+  reached.get_future().wait();
+  {
+    // Who waits for the lock has been let in by the throttle.
+    std::unique_lock l{parts().collections.find(pg(2))->lock};
+    const uint64_t before = throttled();
+    auto writer = std::async(std::launch::async, [&] { touch(other, object("other", 2)); });
+    EXPECT_TRUE(eventually([&] { return throttled() > before; }));
+    auto stopped = std::async(std::launch::async, [&] { compaction().stop(); });
+    std::this_thread::sleep_for(std::chrono::seconds(1));   // it says so, and waits
+    goes_on.set_value();
+    EXPECT_EQ(std::future_status::ready, stopped.wait_for(std::chrono::minutes(3)));
+    l.unlock();
+    writer.get();
+    stopped.get();
+  }
+  around->interrupting.interrupt = {};
+  other.reset();
   remount({&ch});
   expect_kept();
 }

@@ -8,9 +8,13 @@
 #include <cstdlib>
 #include <future>
 #include <iostream>
+#include <sstream>
+#include <string>
 #include <thread>
 
+#include "common/admin_socket.h"
 #include "global/global_context.h"
+#include "include/stringify.h"
 #include "os/tablestore/TableStore.h"
 #include "os/tablestore/mounted_store.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
@@ -157,6 +161,28 @@ TEST_F(StoreFlakyTable, ThatIsFullMakesAnUmountFailThatGivesSomethingUp)
   const size_t found = list(other).size();
   EXPECT_GE(found, size_t(fillers));
   EXPECT_LT(found, size_t(4 * fillers));
+}
+
+/// Nor, with that, whoever says anything else to the admin socket.
+TEST_F(StoreFlakyTable, ThatIsFullKeepsNoOperatorWaitingWhoWantsAList)
+{
+  end_patience = 1s;
+  remount({&ch});
+  end_patience = 5min;
+  Handle other = make_collection(pg(2));
+  const std::string list_other =
+      "{\"prefix\": \"tablestore list\", \"collection\": \"" + stringify(pg(2)) + "\"}";
+  const auto result_of_list = [&] {
+    bufferlist out;
+    std::ostringstream errors;
+    return g_ceph_context->get_admin_socket()->execute_command({list_other}, {}, errors, &out);
+  };
+  table().set_full(true);
+  fill_table(other);
+  in_time([&] { EXPECT_EQ(-ETIMEDOUT, result_of_list()); });
+  table().set_full(false);
+  EXPECT_TRUE(eventually([&] { return result_of_list() == 0; }));
+  other.reset();
 }
 
 TEST_F(StoreFlakyTable, ThatIsFullKeepsNobodyWaitingWhoRemovesWhatCannotBeRead)

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "os/tablestore/mounted_store.h"
 #include "os/tablestore/rows/keys.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/sst_file_reader.h"
 #include "test/objectstore/tablestore/child_program.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
 #include "test/objectstore/tablestore/store_fixture.h"
@@ -84,24 +86,37 @@ class StoreRottenTableFile : public StoreFixture {
     }
     FAIL() << "the bytes are in no file of the table";
   }
-  /// Where those bytes are in the table; the store is not mounted.
-  void let_rot(const std::string& bytes)
+  using Place = std::function<uint64_t(const std::string& path, size_t of_bytes)>;
+  /// Where those bytes are in the table, or elsewhere in their file; the store is not mounted.
+  void let_rot(const std::string& bytes,
+               const Place& place = [](const std::string&, size_t at) { return at; })
   {
     for (const auto& entry : fs::directory_iterator(dir + "/table")) {
       if (entry.path().extension() != ".sst")
         continue;
       std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
       const std::string all(std::istreambuf_iterator<char>(file), {});
-      const size_t at = all.find(bytes);
+      size_t at = all.find(bytes);
       if (at == std::string::npos)
         continue;
+      at = place(entry.path(), at);
       file.clear();
       file.seekp(at);
-      file.put('#');
+      file.put(char(all[at] ^ 1));
       ASSERT_TRUE(file.good());
       return;
     }
     FAIL() << "the bytes are in no file of the table";
+  }
+  /// The top level of the filter of the file that has those bytes.
+  void let_filter_rot(const std::string& bytes)
+  {
+    ASSERT_NO_FATAL_FAILURE(let_rot(bytes, [](const std::string& path, size_t) {
+      rocksdb::SstFileReader reader{rocksdb::Options()};
+      EXPECT_TRUE(reader.Open(path).ok());
+      const auto properties = reader.GetTableProperties();
+      return properties->data_size + properties->filter_size - 20;
+    }));
   }
   void rot_and_open(const std::string& bytes)
   {
@@ -280,6 +295,23 @@ TEST_F(StoreRottenTableFile, ObjectsInARottenBlockAreErrorsUntilTheyAreBroughtBa
   settle();
   EXPECT_FALSE(has_alert("OBJECTS_LOST"));
   EXPECT_EQ(count, listed(0).size());
+}
+
+/// It helps to find rows, and has none.
+TEST_F(StoreRottenTableFile, AFilterThatRotsCostsNoObject)
+{
+  make_objects(true);
+  ch.reset();
+  umount();
+  ASSERT_NO_FATAL_FAILURE(let_filter_rot("omap" + text(500)));
+  expect_clean = false;
+  ASSERT_NO_FATAL_FAILURE(open());
+  int lost_objects = -1;
+  ASSERT_NO_FATAL_FAILURE(repair(&lost_objects));
+  EXPECT_EQ(0, lost_objects);
+  EXPECT_EQ(count, those_with(0).size());
+  for (unsigned i = 0; i < count; ++i)
+    EXPECT_EQ(keys_of(i), omap(ch, oid(i))) << i;
 }
 
 TEST_F(StoreRottenTableFile, WhatIsDoneToALostObjectIsKnownFromThenOn)

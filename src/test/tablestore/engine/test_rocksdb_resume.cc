@@ -1,11 +1,12 @@
 // What this store asks of RocksDB's recovery from an error of the disk (patches/20.2/0035 to 0037,
-// 0041).
+// 0041, 0049).
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -119,6 +120,12 @@ class RocksdbResumeTest : public ::testing::Test {
     const rocksdb::Slice first("a"), last("b");
     return db->CompactRange(rocksdb::CompactRangeOptions(), &first, &last);
   }
+  size_t table_files() {
+    size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path() + "/table"))
+      files += entry.path().extension() == ".sst";
+    return files;
+  }
   template <typename Call>
   rocksdb::Status in_time(Call call) {
     auto outcome = std::async(std::launch::async, call);
@@ -193,6 +200,26 @@ TEST_F(RocksdbResumeTest, ForgetsThatACompactionHadNoSpace) {
   env->let_go();
   const auto flushed = in_time([&] { return flush(true); });
   EXPECT_TRUE(flushed.ok()) << flushed.ToString();
+}
+
+// What a failed compaction has written goes before the flush of all looks for space, and need not
+// wait until there is enough for that.
+TEST_F(RocksdbResumeTest, GivesSpaceBackBeforeItNeedsSome) {
+  make_two_files();
+  put("y");
+  files->refused = ".dbtmp";  // CURRENT cannot be replaced: nobody knows whether it was
+  EXPECT_FALSE(compact().ok());
+  EXPECT_EQ(table_files(), 3u);
+  files->refused = ".sst";
+  const auto without_space = in_time([&] { return db->Resume(); });
+  EXPECT_FALSE(without_space.ok());
+  EXPECT_EQ(table_files(), 2u);
+  files->refused = nullptr;
+  const auto resumed = in_time([&] { return db->Resume(); });
+  EXPECT_TRUE(resumed.ok()) << resumed.ToString();
+  std::string value;
+  EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), "a", &value).ok());
+  EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), "y", &value).ok());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <set>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/options.h"
 #include "test/tablestore/engine/engine_fixture.h"
+#include "test/tablestore/engine/small_disk.h"
 
 namespace tablestore {
 namespace {
@@ -168,6 +170,13 @@ class RottenTableTest : public EngineFixture {
     if (!written) return;
     for (unsigned i = 0; i < rows; i += 100)
       EXPECT_EQ(get(Family::object, key(i) + "+"), std::to_string(written - 1));
+  }
+  static bool is_in_a_gap(const std::vector<DamagedTableFile>& files, const std::string& key) {
+    return std::ranges::any_of(files, [&key](const DamagedTableFile& file) {
+      return std::ranges::any_of(file.gaps, [&key](const DamagedTableFile::Gap& gap) {
+        return gap.after < key && (gap.before.empty() || key < gap.before);
+      });
+    });
   }
   std::set<std::string> listed() {
     std::set<std::string> keys;
@@ -431,19 +440,89 @@ TEST_F(RottenTableTest, ASalvageDoesNotCountOnWhatCachesHold) {
   }
 }
 
-// It is written anew without what could be read before, so that older rows are there.
-TEST_F(RottenTableTest, WhatRotsDuringASalvageIsNotPassedOver) {
+// What follows it has not been looked at, what precedes it has been for nothing.
+TEST_F(RottenTableTest, WhatRotsDuringASalvageIsNamedByTheNext) {
   options.table_cache_bytes = 1 << 20;
+  ASSERT_NO_FATAL_FAILURE(make_table(true));
+  ASSERT_NO_FATAL_FAILURE(let_rot(Rot::data));
+  const uint64_t last_part = std::filesystem::file_size(rotten) / 4 * 3;
+  ASSERT_NO_FATAL_FAILURE(open());
+  std::set<std::string> told;
+  std::vector<DamagedTableFile> found;
+  for (const uint64_t at : {last_part, uint64_t(2000)}) {
+    bool more = true;
+    const auto look = [&](const std::vector<DamagedTableFile>& files) {
+      found.insert(found.end(), files.begin(), files.end());
+      if (std::exchange(more, false)) flip(at);
+      return Status();
+    };
+    const auto damaged =
+        engine->salvage_table([&](Family, std::string_view key) { told.emplace(key); }, look);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(damaged.status().code(), EIO);
+    EXPECT_TRUE(alert());
+  }
+  const auto damaged = engine->salvage_table(
+      [&](Family, std::string_view key) { told.emplace(key); },
+      [&](const std::vector<DamagedTableFile>& files) {
+        found.insert(found.end(), files.begin(), files.end());
+        return Status();
+      });
+  ASSERT_TRUE(damaged.ok()) << damaged.status().what();
+  EXPECT_FALSE(alert());
+  unsigned missing = 0;
+  for (unsigned i = 0; i < rows; ++i) {
+    const auto row = get(Family::object, key(i));
+    if (is_erased(i)) {
+      EXPECT_FALSE(row) << key(i);
+    } else if (row) {
+      EXPECT_EQ(*row, value(i, "new"));
+    } else {
+      ++missing;
+      EXPECT_TRUE(told.contains(key(i)) || is_in_a_gap(found, key(i))) << key(i);
+    }
+  }
+  EXPECT_GT(missing, 0u);
+  EXPECT_LT(missing, 200u);
+}
+
+// As a file is written anew without what could be read before, older rows are there.
+TEST_F(RottenTableTest, WhatRotsWhileItIsWrittenAnewIsNotPassedOver) {
+  options.table_cache_bytes = 64 << 10;
+  options.table_options += ";compaction_readahead_size=0";
   ASSERT_NO_FATAL_FAILURE(make_table(false));
   ASSERT_NO_FATAL_FAILURE(let_rot(Rot::data));
-  ASSERT_NO_FATAL_FAILURE(open());
-  bool more = true;
-  const auto damaged = engine->salvage_table([&](Family, std::string_view) {
-    if (std::exchange(more, false)) flip(2000);
+  const uint64_t last_part = std::filesystem::file_size(rotten) / 4 * 3;
+  SmallDisk holding(*disk, directory, uint64_t(1) << 40);
+  auto opened = Engine::open(holding, options);
+  ASSERT_TRUE(opened.ok()) << opened.status().what();
+  engine = opened.take();
+  holding.hold_compactions(true);
+  auto salvage = std::async(std::launch::async, [this] {
+    return engine->salvage_table([](Family, std::string_view) {});
   });
-  ASSERT_FALSE(more);
+  while (!holding.is_compaction_held() &&
+         salvage.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+  }
+  EXPECT_TRUE(holding.is_compaction_held());
+  flip(last_part);
+  holding.hold_compactions(false);
+  const auto damaged = salvage.get();
+  engine.reset();
   ASSERT_EQ(damaged.status().code(), EIO);
   EXPECT_NE(damaged.status().what().find("scrub"), std::string::npos) << damaged.status().what();
+}
+
+TEST_F(RottenTableTest, AFilterThatCannotBeReadLosesNoRow) {
+  ASSERT_NO_FATAL_FAILURE(make_table(false));
+  ASSERT_NO_FATAL_FAILURE(let_rot(Rot::top_level_filter));
+  ASSERT_NO_FATAL_FAILURE(open());
+  const auto damaged = engine->find_table_damage();
+  ASSERT_TRUE(damaged.ok()) << damaged.status().what();
+  ASSERT_EQ(damaged->size(), 1u);
+  EXPECT_TRUE(damaged->front().no_row_lost);
+  EXPECT_TRUE(damaged->front().gaps.empty());
+  ASSERT_NO_FATAL_FAILURE(check_salvage({}));
 }
 
 // Not only with the next row of the file: what was written later may lie between.
@@ -491,8 +570,13 @@ TEST_F(RottenTableTest, BlocksOfOmapEndWithTheirPool) {
   }
 }
 
-// A sound file of the same keys does not lose rows with the damaged one, unnamed.
-TEST_F(RottenTableTest, WhatRotsElsewhereDuringASalvageIsNamedByTheNext) {
+// A sound file of the same keys does not lose rows with the damaged one, unnamed: neither where
+// nobody notices that it is not sound any more, nor where somebody does.
+class RottenElsewhereTest : public RottenTableTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(IsNoticed, RottenElsewhereTest, testing::Bool());
+
+TEST_P(RottenElsewhereTest, DuringASalvageItIsNamedByTheNext) {
   options.table_cache_bytes = 1 << 20;
   auto txn = std::make_shared<Txn>();
   for (unsigned i = 0; i < rows; i += 5) txn->put(Family::object, key(i) + "x", "only here");
@@ -510,25 +594,24 @@ TEST_F(RottenTableTest, WhatRotsElsewhereDuringASalvageIsNamedByTheNext) {
   bool more = true;
   const auto lost = [&](Family, std::string_view key) {
     told.emplace(key);
-    if (std::exchange(more, false)) flip(2000);
+    if (!std::exchange(more, false)) return;
+    flip(2000);
+    std::string row;
+    if (GetParam()) {
+      EXPECT_EQ(engine->get(Family::object, RottenTableTest::key(0) + "x", &row).status().code(),
+                EIO);
+    }
   };
   EXPECT_EQ(engine->salvage_table(lost).status().code(), EIO);
   ASSERT_FALSE(more);
   const auto damaged = engine->salvage_table(lost);
   ASSERT_TRUE(damaged.ok()) << damaged.status().what();
-  const auto is_named = [&](const std::string& key) {
-    return told.contains(key) || std::ranges::any_of(*damaged, [&](const DamagedTableFile& file) {
-      return std::ranges::any_of(file.gaps, [&](const DamagedTableFile::Gap& gap) {
-        return gap.after < key && (gap.before.empty() || key < gap.before);
-      });
-    });
-  };
   unsigned missing = 0;
   for (unsigned i = 0; i < rows; i += 5) {
     const std::string k = key(i) + "x";
     if (get(Family::object, k) == "only here") continue;
     ++missing;
-    EXPECT_TRUE(is_named(k)) << k;
+    EXPECT_TRUE(told.contains(k) || is_in_a_gap(*damaged, k)) << k;
   }
   EXPECT_GT(missing, 0u);
   EXPECT_LT(missing, 200u);

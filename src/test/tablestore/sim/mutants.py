@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Do the tests find bugs? Breaks the engine on purpose, one way at a time.
 
-    python3 src/test/tablestore/sim/mutants.py [--seed N] [--minutes M] [--powercut] [NAME ...]
+    python3 src/test/tablestore/sim/mutants.py [--seed N] [--cuts N] [--powercut] [NAME ...]
 
 Each mutant is a change of the engine's source that a tired programmer could make. It is compiled
 in place of the file that it changes, linked with its judge, and must make that fail. Its judge is
@@ -625,6 +625,23 @@ MUTANTS = (
            ("table/table.cc", "  if (family == Family::object || family == Family::omap)\n",
             "  if (options.compact_on_deletion_window == 0)\n"),
            tests="CompactOnDeletionTest.*"),
+    mutant("salvage_counts_on_old_damage", "a file is written anew with more damage than was known",
+           ("table/table_damage.cc",
+            "      if (*damage) note_more(db, *file, std::move(**damage));\n", ""),
+           tests="RottenTableTest.WhatRotsDuring*"),
+    mutant("salvage_passes_over_others", "files that were sound when it began lose rows, too",
+           ("table/table_damage.cc", "damaged_.at(number); !is_seen_to(now))",
+            "damaged_.at(number); false && !is_seen_to(now))"),
+           tests="*RottenElsewhere*"),
+    mutant("filter_counts_as_rows", "where only a filter cannot be read, all rows count as lost",
+           ("table/table_damage.cc", "    damage->no_row_lost = damage->gaps.empty();\n", ""),
+           tests="RottenTableTest.AFilter*"),
+    mutant("each_reader_counts", "readers that meet one error together condemn a sound file",
+           ("table/table_damage.cc", "  if (!damage) found_sound_[number] = verdicts_;\n", ""),
+           tests="VerdictTest.*"),
+    mutant("salvage_takes_less_for_all", "rows that a salvage has left out unseen are not missed",
+           ("salvage.cc", "  if (found.crc() == crc) return {};\n", "  if (crc >= 0) return {};\n"),
+           tests="RottenTableTest.WhatRotsWhile*"),
     mutant("erasures_wait_for_scarcity", "erased rows rest in memory where space is plenty",
            ("space/erasures.cc", "  if (quiet_looks_ < quiet_looks_where_space_is_plenty && ",
             "  if ("),
@@ -767,8 +784,8 @@ def caught_below(program: Path, arguments: argparse.Namespace, log: Path) -> str
         scratch = program.parent / fs
         scratch.mkdir()
         # 1: something was lost; 77: the power could not be cut here
-        if run([str(program), "--dir", str(scratch), "--fs", fs, "--minutes",
-                str(arguments.minutes)], log) != 1:
+        if run([str(program), "--dir", str(scratch), "--fs", fs, "--cuts",
+                str(arguments.cuts)], log) != 1:
             return ""
         shutil.rmtree(scratch)
     return "ext4 and xfs"
@@ -831,8 +848,8 @@ def told(log: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--minutes", type=float, default=1.0,
-                        help="of power cuts, per mutant and file system")
+    parser.add_argument("--cuts", type=int, default=2000,
+                        help="of power, per mutant and file system, until it is found")
     parser.add_argument("--seed", type=int, default=1, help="the simulator's first")
     parser.add_argument("--sample", type=int, default=0, help="so many, chosen anew each time")
     parser.add_argument("--choice", type=int, default=0, help="that choice again")

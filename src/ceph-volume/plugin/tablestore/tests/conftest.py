@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -109,10 +110,15 @@ class StopAt:
 
 
 def free_port() -> int:
-    """Two runs at once have a monitor each."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Two runs at once have a monitor each. Below the range from which clients get theirs."""
+    for port in random.sample(range(20000, 30000), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no free port between 20000 and 30000 on 127.0.0.1")
 
 
 class Cluster:

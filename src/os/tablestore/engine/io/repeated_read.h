@@ -3,6 +3,7 @@
 // stops.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace tablestore {
 
 // A cable or a controller may fail for a moment. A bad sector stays bad.
 inline constexpr unsigned read_tries = 5;
+// A disk that takes seconds to fail has tried by itself, and a thread of an OSD that waits for
+// minutes ends it: after so long a running store takes the last failure for the verdict.
+inline constexpr std::chrono::seconds read_patience{10};
 
 // Of a running store: how often a read that fails is repeated (0: never), and who is told where
 // that helped, with what had failed and why. Both are called from any thread, also one that is

@@ -1,5 +1,6 @@
 #include "os/tablestore/engine/table/repeated_table_reads.h"
 
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -33,8 +34,11 @@ IOStatus named(IOStatus s) {
 template <typename Read>
 IOStatus repeat(const ReadRetries& retries, const IOStatus& failed, Read read) {
   IOStatus s = failed;
-  for (unsigned left = may_pass(failed) ? retries.max() : 0; left > 0 && may_pass(s); --left)
+  const auto start = std::chrono::steady_clock::now();
+  for (unsigned left = may_pass(failed) ? retries.max() : 0; left > 0 && may_pass(s); --left) {
     s = read();
+    if (std::chrono::steady_clock::now() - start > read_patience) break;
+  }
   if (s.ok() && !failed.ok()) retries.helped("table: " + failed.ToString());
   return named(s);
 }

@@ -374,7 +374,7 @@ Status Table::compact(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice*
   // RocksDB wants to change it, and does not.
   std::atomic<bool> stop{false};
   options.canceled = canceled ? const_cast<std::atomic<bool>*>(canceled) : &stop;
-  if (auto s = damage_->begin_compaction(); !s.ok()) return s;
+  if (auto s = damage_->begin_compaction(*db_); !s.ok()) return s;
   const auto s = db_->CompactRange(options, family, first, last);
   damage_->end_compaction(*db_);
   threads_.table_called(*db_, handles_);
@@ -387,7 +387,7 @@ Result<std::vector<DamagedTableFile>> Table::find_damage() { return damage_->fin
 Status Table::rewrite(const std::vector<DamagedTableFile>& files) {
   rocksdb::CompactRangeOptions also_the_last_level;
   also_the_last_level.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-  damage_->begin_rewrite(*db_);
+  if (auto s = damage_->begin_rewrite(*db_, files); !s.ok()) return s;
   rocksdb::Status s;
   for (const DamagedTableFile& file : files) {
     const rocksdb::Slice first(file.first), last(file.last);

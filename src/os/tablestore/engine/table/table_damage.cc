@@ -1,6 +1,7 @@
 #include "os/tablestore/engine/table/table_damage.h"
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 
 #include "os/tablestore/engine/io/read_errors.h"
@@ -114,6 +115,7 @@ std::string printable(std::string_view key) {
 
 std::string text_of(const DamagedTableFile& file) {
   std::string text = file.path + " (rows of " + family_name(file.family) + " between ";
+  if (file.no_row_lost) return file.path + " (no row of it is lost; " + file.why + ")";
   if (file.gaps.empty())
     text += printable(file.first) + " and " + printable(file.last);
   for (size_t i = 0; i < file.gaps.size(); ++i) {
@@ -128,6 +130,18 @@ std::string text_of(const DamagedTableFile& file) {
 }
 
 }  // namespace
+
+bool DamagedTableFile::is_within(const DamagedTableFile& other) const {
+  if (no_row_lost) return true;
+  if (other.no_row_lost) return false;
+  if (other.gaps.empty()) return true;
+  return !gaps.empty() && std::ranges::all_of(gaps, [&other](const Gap& gap) {
+    return std::ranges::any_of(other.gaps, [&gap](const Gap& wider) {
+      return wider.after <= gap.after &&
+             (wider.before.empty() || (!gap.before.empty() && gap.before <= wider.before));
+    });
+  });
+}
 
 TableDamage::TableDamage(rocksdb::Env& env, std::string directory,
                          std::shared_ptr<Troubles> troubles, Reporter reporter)
@@ -160,10 +174,11 @@ void TableDamage::opened(rocksdb::DB& db) {
 
 bool TableDamage::met(rocksdb::DB& db, const rocksdb::Status& error) {
   if (!is_damage(error)) return false;
+  const uint64_t verdicts = verdicts_;
   std::lock_guard lock(mutex_);
   ++read_errors_;
   const auto number = file_number_in(error);
-  if (number) return judge(db, *number, error) == Verdict::sound;
+  if (number) return judge(db, *number, error, verdicts) == Verdict::sound;
   reporter_.log(Reporter::Level::error, "table: a row cannot be read: " + error.ToString());
   return false;
 }
@@ -180,10 +195,9 @@ Result<std::vector<DamagedTableFile>> TableDamage::find_all(rocksdb::DB& db) {
   db.GetLiveFilesMetaData(&all);
   for (const auto& file : all) {
     std::lock_guard lock(mutex_);
-    if (damaged_.contains(file.file_number)) continue;
     auto damage = examine(file);
     if (!damage.ok()) return damage.status();
-    if (*damage && live_file(db, file.file_number)) add(db, file, std::move(**damage));
+    if (*damage && live_file(db, file.file_number)) note_more(db, file, std::move(**damage));
   }
   std::lock_guard lock(mutex_);
   forget_dead_files(db);
@@ -202,8 +216,9 @@ uint64_t TableDamage::files() const {
   return damaged_.size();
 }
 
-Status TableDamage::begin_compaction() {
+Status TableDamage::begin_compaction(rocksdb::DB& db) {
   std::lock_guard lock(mutex_);
+  forget_dead_files(db);
   if (!damaged_.empty())
     return Status(EIO, "table: no compaction while " + std::to_string(damaged_.size()) +
                            " of its files cannot be read as a whole, run repair first: " +
@@ -212,11 +227,31 @@ Status TableDamage::begin_compaction() {
   return {};
 }
 
-void TableDamage::begin_rewrite(rocksdb::DB& db) {
+Status TableDamage::begin_rewrite(rocksdb::DB& db, const std::vector<DamagedTableFile>& files) {
   std::lock_guard lock(mutex_);
+  const auto is_seen_to = [&files](const DamagedTableFile& damage) {
+    return std::ranges::any_of(files, [&damage](const DamagedTableFile& file) {
+      return file.path == damage.path && damage.is_within(file);
+    });
+  };
+  forget_dead_files(db);
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, file] : damaged_) numbers.push_back(number);
+  for (const uint64_t number : numbers) {
+    if (const auto file = live_file(db, number)) {
+      auto damage = examine(*file);
+      if (!damage.ok()) return damage.status();
+      if (*damage) note_more(db, *file, std::move(**damage));
+    }
+    if (const DamagedTableFile& now = damaged_.at(number); !is_seen_to(now))
+      return Status(EIO, "table: " + text_of(now) +
+                             ": more became unreadable during this repair, and nothing was written "
+                             "anew: run it once more");
+  }
   ++compactions_;
   for (const auto& [number, file] : damaged_)
     SetFileDamage(&db, number, FileDamage::kStepOver).PermitUncheckedError();
+  return {};
 }
 
 void TableDamage::end_compaction(rocksdb::DB& db) {
@@ -238,9 +273,12 @@ void TableDamage::OnCompactionCompleted(rocksdb::DB* db, const rocksdb::Compacti
   if (!job.status.IsCorruption() && !of_input) return;
   input_was_damaged = true;
   std::lock_guard lock(mutex_);
-  if (of_input && judge(*db, *named, job.status) == Verdict::damaged) return;
+  // One that was moved as it is while it was found damaged has not been kept out.
+  if (of_input && compactions_ == 0 && damaged_.contains(*named)) keep_out(*db, *named);
+  if (of_input && judge(*db, *named, job.status, verdicts_) == Verdict::damaged) return;
   for (const auto& input : job.input_file_infos)
-    if (!of_input || input.file_number != *named) judge(*db, input.file_number, job.status);
+    if (!of_input || input.file_number != *named)
+      judge(*db, input.file_number, job.status, verdicts_);
 }
 
 void TableDamage::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
@@ -265,18 +303,23 @@ void TableDamage::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::
   *by_itself = false;
 }
 
-// `error` is why one asks.
 TableDamage::Verdict TableDamage::judge(rocksdb::DB& db, uint64_t number,
-                                        const rocksdb::Status& error) {
+                                        const rocksdb::Status& error, uint64_t verdicts) {
   if (damaged_.contains(number)) return Verdict::damaged;
   const auto file = live_file(db, number);
   if (!file) return Verdict::sound;  // by now its rows are in another one
+  // Of all who have met one error of the moment, only the first counts.
+  if (const auto sound = found_sound_.find(number);
+      sound != found_sound_.end() && sound->second > verdicts)
+    return Verdict::sound;
   auto examined = examine(*file);
   if (!examined.ok()) {
     reporter_.log(Reporter::Level::warning, examined.status().what());
     return Verdict::unknown;
   }
   auto& damage = *examined;
+  ++verdicts_;
+  if (!damage) found_sound_[number] = verdicts_;
   if (!damage && ++doubts_[number] < doubts_max) {
     reporter_.log(Reporter::Level::warning, "table: " + path_of(*file) +
                                                 " is sound, but: " + error.ToString());
@@ -298,15 +341,31 @@ void TableDamage::add(rocksdb::DB& db, const rocksdb::LiveFileMetaData& file,
   tell();
 }
 
+void TableDamage::note_more(rocksdb::DB& db, const rocksdb::LiveFileMetaData& file,
+                            DamagedTableFile damage) {
+  const auto known = damaged_.find(file.file_number);
+  if (known != damaged_.end()) {
+    if (damage.is_within(known->second)) return;
+    if (!known->second.is_within(damage)) {
+      const auto& before = known->second.gaps;
+      damage.gaps.insert(damage.gaps.end(), before.begin(), before.end());
+      std::ranges::sort(damage.gaps, {}, &DamagedTableFile::Gap::after);
+    }
+  }
+  add(db, file, std::move(damage));
+}
+
 void TableDamage::keep_out(rocksdb::DB& db, uint64_t number) {
   // NotFound: it is not live any more.
   SetFileDamage(&db, number, FileDamage::kKeepOut).PermitUncheckedError();
 }
 
 void TableDamage::forget_dead_files(rocksdb::DB& db) {
-  std::erase_if(doubts_, [&](const auto& file) { return !live_file(db, file.first); });
+  const auto is_dead = [&](const auto& file) { return !live_file(db, file.first); };
+  std::erase_if(doubts_, is_dead);
+  std::erase_if(found_sound_, is_dead);
   const size_t before = damaged_.size();
-  std::erase_if(damaged_, [&](const auto& file) { return !live_file(db, file.first); });
+  std::erase_if(damaged_, is_dead);
   if (damaged_.size() == before) return;
   write_list();
   tell();
@@ -314,6 +373,7 @@ void TableDamage::forget_dead_files(rocksdb::DB& db) {
 
 Result<std::optional<DamagedTableFile>> TableDamage::examine(
     const rocksdb::LiveFileMetaData& file) const {
+  const auto start = std::chrono::steady_clock::now();
   for (unsigned tries = 1;; ++tries) {
     DamagedTableFile damage{family_of(file), path_of(file), file.smallestkey, file.largestkey, {},
                             {}};
@@ -321,7 +381,9 @@ Result<std::optional<DamagedTableFile>> TableDamage::examine(
     if (s.ok()) return std::optional<DamagedTableFile>();
     if (!is_damage(s))
       return to_status(s, damage.path + " cannot be looked at, so nothing is known of it");
-    if (tries < read_tries) continue;
+    // What has failed once only may have been of the moment, however long that took.
+    const bool is_patient = std::chrono::steady_clock::now() - start < read_patience;
+    if (tries < 2 || (tries < read_tries && is_patient)) continue;
     damage.why = s.ToString();
     return std::optional(std::move(damage));
   }
@@ -353,7 +415,10 @@ rocksdb::Status TableDamage::read_all(const rocksdb::LiveFileMetaData& file,
   s = reader.Open(damage->path);
   if (!s.ok()) return s;
   s = reader.VerifyChecksum();
-  if (is_damage(s)) damage->gaps = gaps_of(reader);
+  if (is_damage(s)) {
+    damage->gaps = gaps_of(reader);
+    damage->no_row_lost = damage->gaps.empty();
+  }
   return s;
 }
 

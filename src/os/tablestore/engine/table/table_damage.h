@@ -1,6 +1,7 @@
 // What of the table cannot be read, and what follows from that.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,17 +50,19 @@ class TableDamage : public rocksdb::EventListener {
   bool met(rocksdb::DB& db, const rocksdb::Status& error);
   // It has: what was met was of the moment.
   void passed(const rocksdb::Status& error);
-  // Reads every file of the table; all that are damaged. An error: one could not be looked at.
+  // Reads every file of the table, the damaged ones too: there may be more damage by now. An error:
+  // one could not be looked at.
   Result<std::vector<DamagedTableFile>> find_all(rocksdb::DB& db);
   uint64_t read_errors() const;
   uint64_t files() const;
 
   // Manual compactions. Where files are kept out of compactions, one would wait for ever: EIO. A
   // file that is found damaged while some run is kept out from the end of the last.
-  Status begin_compaction();
+  Status begin_compaction(rocksdb::DB& db);
   void end_compaction(rocksdb::DB& db);
-  // The same for compactions that leave out what cannot be read of the files that are known.
-  void begin_rewrite(rocksdb::DB& db);
+  // The same for compactions that leave out what cannot be read of `files`. EIO where by now more
+  // cannot be read, of these or of others: nobody has seen to the rows that are lost there.
+  Status begin_rewrite(rocksdb::DB& db, const std::vector<DamagedTableFile>& files);
 
   void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& job) override;
   // A compaction that could not read its input is no reason to refuse writes; nor is anything that
@@ -71,8 +74,11 @@ class TableDamage : public rocksdb::EventListener {
 
  private:
   enum class Verdict { sound, damaged, unknown };  // unknown: it could not be looked at
-  Verdict judge(rocksdb::DB& db, uint64_t number, const rocksdb::Status& error);
+  // `error` is why one asks; `verdicts` there were when it was met.
+  Verdict judge(rocksdb::DB& db, uint64_t number, const rocksdb::Status& error, uint64_t verdicts);
   void add(rocksdb::DB& db, const rocksdb::LiveFileMetaData& file, DamagedTableFile damage);
+  // Nothing that is known already, or an error, is forgotten for what can be read now.
+  void note_more(rocksdb::DB& db, const rocksdb::LiveFileMetaData& file, DamagedTableFile damage);
   void keep_out(rocksdb::DB& db, uint64_t number);
   void forget_dead_files(rocksdb::DB& db);
   // Nothing: the file is sound. An error: what this process lacks, or why nobody could look.
@@ -93,6 +99,8 @@ class TableDamage : public rocksdb::EventListener {
   std::map<uint64_t, DamagedTableFile> damaged_;  // by the file's number
   // Errors of files that are sound as a whole, and that have not passed so far.
   std::map<uint64_t, unsigned> doubts_;
+  std::map<uint64_t, uint64_t> found_sound_;      // which of all verdicts was the last such one
+  std::atomic<uint64_t> verdicts_ = 0;            // changed under mutex_
   uint64_t read_errors_ = 0;
   unsigned compactions_ = 0;                      // manual ones that run or wait
 };

@@ -24,7 +24,7 @@ void LostKeys::add(const DamagedTableFile& file)
   const std::string before_first =
       file.first.empty() ? file.first : file.first.substr(0, file.first.size() - 1);
   const std::string behind_last = file.last + '\0';
-  if (file.gaps.empty())
+  if (file.gaps.empty() && !file.no_row_lost)
     of_family.emplace_back(before_first, behind_last);
   for (const auto& [after, before] : file.gaps)
     of_family.emplace_back(after.empty() ? before_first : after,

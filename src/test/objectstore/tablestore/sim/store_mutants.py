@@ -70,6 +70,12 @@ MUTANTS = (
     mutant("moved_although_cloned", "what was cloned since it was read is moved all the same",
            ("compaction/container_compaction.cc", "|| !still.is_of(what))", ")"),
            tests="StoreCompactionInterrupted.*"),
+    mutant("mover_waits_for_the_throttle", "a compaction of containers waits for others' room",
+           ("txn/txn_queue.cc",
+            "  const Status reserved = parts.engine.reserve(reservation);\n",
+            "  txc->throttled_ops = 1;\n  wait_for_throttle(*txc, nullptr);\n"
+            "  const Status reserved = parts.engine.reserve(reservation);\n"),
+           tests="StoreCompactionInterrupted.ItEnds*"),
     mutant("refcount_not_written", "the references of shared blocks stay in memory",
            ("object/reference_maps.cc",
             "    txn.put(Family::super, key, map.encode());\n", "    ;\n")),
