@@ -77,6 +77,7 @@ def measure(options: argparse.Namespace, cells: list[Cell], runner: Runner,
             line: Line) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
     total = options.rounds * sum(len(cell.stores) for cell in cells)
+    runner.write_blocks(cells)
     turn = random.randrange(1000)       # sessions of one round have not all the same order
     for number in range(1, options.rounds + 1):
         for cell in cells:

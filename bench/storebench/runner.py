@@ -49,14 +49,19 @@ class Runner:
             each.mkdir(parents=True)
         self._blocks = BlockFiles(folder)
         self._loop_blocks = BlockFiles(below) if below else self._blocks
+        self._last_progress = ""
+
+    def write_blocks(self, cells: list[Cell]) -> None:
+        """All that these need, before anything is measured: no store's turn is right behind so many
+        bytes."""
+        for cell in cells:
+            for name in cell.stores:
+                self._write_blocks(cell, VARIANTS[name])
 
     def run(self, cell: Cell, name: str, seconds: float, moment: float = 0) -> dict[str, Any]:
         """`moment`, from 0 to 1: when a store dies whose restart is measured."""
         variant = VARIANTS[name]
-        if variant.has_written_block:
-            self._progress("writing BlueStore's file")
-            for osd in range(cell.osds):
-                self._write_blocks(variant, cell.store_bytes, osd)
+        self._write_blocks(cell, variant)
         self._quiet_disk()
         folder = self._folder / "store"
         folder.mkdir()
@@ -87,12 +92,16 @@ class Runner:
     def _blocks_of(self, variant: Variant) -> BlockFiles:
         return self._loop_blocks if variant.on == "loop" else self._blocks
 
-    def _write_blocks(self, variant: Variant, size: int, osd: int) -> None:
+    def _write_blocks(self, cell: Cell, variant: Variant) -> None:
+        if not variant.has_written_block:
+            return
+        self._progress("writing BlueStore's file")
         blocks = self._blocks_of(variant)
         try:
-            blocks.of(size, osd)
+            for osd in range(cell.osds):
+                blocks.of(cell.store_bytes, osd)
         except OSError as error:
-            raise RunError(f"cannot write BlueStore's file of {size >> 30} GiB below"
+            raise RunError(f"cannot write BlueStore's file of {cell.store_bytes >> 30} GiB below"
                            f" {blocks.folder}: {error.strerror}; give the disk more space"
                            ) from None
 
@@ -141,12 +150,13 @@ class Runner:
         return result
 
     def _die_and_restart(self, words: list[str]) -> dict[str, Any]:
-        """The first process kills itself; the second mounts what it left, with
+        """The first process kills itself under load; the second mounts what it left, with
         nothing of it in memory."""
         status, said = self._start(words)
-        if status != -9:
-            raise RunError(f"'{' '.join(words)}' should have been killed, its status is {status}:"
-                           "\n" + "\n".join(said[-12:]))
+        if status != -9 or not self._last_progress.startswith("load "):
+            raise RunError(f"'{' '.join(words)}' should have been killed under load, its status is"
+                           f" {status}, its last progress '{self._last_progress}':\n" +
+                           "\n".join(said[-12:]))
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         at = words.index("--workload") + 1
@@ -159,6 +169,7 @@ class Runner:
     def _start(self, words: list[str]) -> tuple[int, list[str]]:
         """The process's status and what it said, its progress passed on."""
         said: list[str] = []
+        self._last_progress = ""
         command = ["setpriv", "--pdeathsig", "KILL", *words]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True, errors="replace") as process:
@@ -170,7 +181,8 @@ class Runner:
                 for line in process.stderr:
                     line = line.rstrip()
                     if line.startswith("progress "):
-                        self._progress(line.removeprefix("progress "))
+                        self._last_progress = line.removeprefix("progress ")
+                        self._progress(self._last_progress)
                     else:
                         said.append(line)
                 status = process.wait()

@@ -54,6 +54,10 @@ class Together(unittest.TestCase):
         self.assertEqual(done.latency_us, {"mean": 16000})
         self.assertEqual(done.interval_operations, [1100, 1200])
 
+    def test_a_second_in_which_rbd_bench_did_nothing_counts(self) -> None:
+        said = RBD_SAID.replace("    3      3500", "    5      3500")
+        self.assertEqual(of_rbd_bench(said, 16, 1.0, 0.5).interval_operations, [1100, 0, 0, 1200])
+
     def test_rbd_bench_without_a_result_is_an_error(self) -> None:
         with self.assertRaisesRegex(ClusterError, "no result"):
             of_rbd_bench(RBD_SAID.partition("elapsed")[0], 16, 1.0, 0.5)

@@ -134,15 +134,30 @@ class Program(WithRunner):
         self.assertGreaterEqual(phase["usage_settled"]["disk_write_bytes"], phase["payload_bytes"])
 
     def test_a_killed_store_restarts(self) -> None:
-        cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
+        cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": LONG})
         for store in ("tablestore", "bluestore-ssd"):
             with self.subTest(store=store):
                 result = self.run_cell(cell, store)
                 self.assertGreater(result["usage"]["machine_busy_seconds"], 0)
                 whole = of_run(result)["run"]
                 self.assertGreater(whole["mount seconds"], 0)
-                self.assertEqual(whole["load seconds"], 0.3)
+                self.assertEqual(whole["load seconds"], LONG)
                 self.assertGreater(whole["first commit seconds"], 0)
+
+    def test_a_store_that_dies_before_it_has_load_is_no_restart(self) -> None:
+        """It says a second after it began that it has load."""
+        cell = Cell("restart", "die", (), {"objects": 100, "size": "4K", "seconds": 0.3})
+        with self.assertRaisesRegex(RunError, "killed under load"):
+            self.run_cell(cell, "tablestore")
+
+    def test_bluestores_files_are_written_before_anything_is_measured(self) -> None:
+        cell = Cell("new", "new", ("tablestore", "bluestore-ssd"), {"size": "4K", "osds": 2},
+                    store_bytes=32 << 20)
+        with tempfile.TemporaryDirectory(dir=self.folder) as own:
+            runner = Runner(Path(own) / "own", lambda line: None)
+            runner.write_blocks([cell])
+            self.assertEqual(sorted(each.name for each in (Path(own) / "own").iterdir()),
+                             ["block.32M.0", "block.32M.1"])
 
     def test_the_floor_flushes_once_for_each_write(self) -> None:
         result = self.run_cell(Cell("floor", "new", (), {"size": "4K", "depth": 1}), "floor")

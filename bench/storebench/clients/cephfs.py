@@ -6,6 +6,7 @@ from typing import Any
 
 from cephcluster.cluster import Cluster
 from cephcluster.daemons import Daemon
+from cephcluster.errors import ClusterError
 from cephcluster.services import start_file_system
 from cephcluster.wait import wait_until
 
@@ -67,7 +68,9 @@ def phases(cluster: Cluster, load: Load, progress: Callable[[str], None]) -> lis
         run.create(workers, FIRST_SECONDS)
         settle(cluster, load.seconds)
         run.measure_creation(workers)
-    mds.ask("flush journal", DROP_SECONDS)
+    flushed = mds.ask("flush journal", DROP_SECONDS)
+    if flushed["return_code"]:
+        raise ClusterError(f"the metadata server's journal was not flushed: {flushed}")
     with run.workers() as workers:
         run.measure("stat", workers, changes=False)
     progress("forgetting what was made")

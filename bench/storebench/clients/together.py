@@ -56,9 +56,18 @@ def of_rbd_bench(said: str, depth: int, user: float, system: float) -> Done:
         raise ClusterError("rbd bench printed no result", details=said.splitlines()[-5:])
     operations = int(found[1])
     seconds = operations / float(found[2])
-    so_far = [int(line[1]) for line in re.finditer(r"^ *\d+ +(\d+) +[\d.e+]+ ", said, re.M)]
     return Done(operations, seconds, {"mean": seconds * depth / operations * 1e6}, 1000,
-                [later - earlier for earlier, later in zip(so_far, so_far[1:])], user, system)
+                rbd_operations_by_second(said), user, system)
+
+
+def rbd_operations_by_second(said: str) -> list[int]:
+    """It prints no line for a second in which nothing was done."""
+    so_far = [(int(line[1]), int(line[2]))
+              for line in re.finditer(r"^ *(\d+) +(\d+) +[\d.e+]+ ", said, re.M)]
+    counts = []
+    for (before, had), (second, has) in zip(so_far, so_far[1:]):
+        counts += [0] * (second - before - 1) + [has - had]
+    return counts
 
 
 def of_workers(results: list[Reported]) -> Done:
