@@ -224,6 +224,7 @@ suite_of_clusters() { # NAME PROGRAM ARGS...
   add_counts "$name" "$status" $(tr -dc '0-9 ' <<<"$counts")
 }
 
+TEST_SEED=${TABLESTORE_TEST_SEED:-1}    # of our models and of Ceph's contract tests
 # run_gtest NAME CMD...: in an empty directory on the cache's disk
 run_gtest() {
   local name=$1 log=$LOGS/test-$1.log status=0
@@ -231,7 +232,7 @@ run_gtest() {
   say "[$name] (log: $log)"
   scratch=$STATE/test-$name.$$
   mkdir -p "$scratch"
-  in_env "${limited[@]}" "$suite_limit" \
+  in_env "${limited[@]}" "$suite_limit" env TABLESTORE_TEST_SEED="$TEST_SEED" TEST_RANDOM_SEED="$TEST_SEED" \
     bash -ec 'cd "$1"; export TABLESTORE_TEST_DIR=$1; shift; exec "$@"' run "/state/${scratch##*/}" "$@" \
     </dev/null >"$log" 2>&1 || status=$?
   remove_scratch

@@ -20,7 +20,7 @@ BLOCK = 4096
 OBJECT_BYTES = 100_000
 SMALL_BYTES = 1000              # inline: in the table
 MOST_ROWS_OF_A_BLOCK = 40
-HEALTH_SECONDS = 60
+HEALTH_SECONDS = 300
 # What a damaged replica raises, and what is gone when it is mended.
 DAMAGE_CODES = {"OSD_SCRUB_ERRORS", "PG_DAMAGED"}
 

@@ -217,6 +217,8 @@ struct Engine::Impl {
   Counters counters;
   std::atomic<uint64_t> row_reads{0};  // calls, of one or many
   std::unique_ptr<LogRing> log;
+  // Set before fatal() is called, which takes its time: a core of the process, a dump of its log.
+  std::atomic<bool> is_ending{false};
   std::unique_ptr<Table> table;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<Ballast> ballast;
@@ -238,8 +240,6 @@ struct Engine::Impl {
   std::unique_ptr<FileWatch> watch;  // of log and containers
   std::atomic<bool> ownership_is_known{true};
   std::atomic<bool> allocation_is_known{true};
-  // Set before fatal() is called, which takes its time: a core of the process, a dump of its log.
-  std::atomic<bool> is_ending{false};
   // Of an adopt_owned(): blocks that no row owns any more, until a checkpoint has told.
   std::vector<Run> given_up;
 
@@ -399,7 +399,7 @@ Status Engine::Impl::open() {
         threads->end_within_table([this, error] {
           options.reporter.fatal("cannot flush: " + error.what() + why_it_stops(error.code()));
         });
-      });
+      }, &is_ending);
       !s.ok())
     return s;
   background = std::make_unique<Background>(

@@ -207,14 +207,15 @@ ReferenceMapRef ReferenceMaps::create(const Extent& extent)
   return map;
 }
 
-ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
+int ReferenceMaps::load(uint32_t container, uint32_t first_block, ReferenceMapRef* loaded)
 {
   const uint64_t name = name_of(container, first_block);
   {
     std::lock_guard l{mutex};
     if (auto p = maps.find(name); p != maps.end()) {
       p->second->used = true;
-      return p->second;
+      *loaded = p->second;
+      return 0;
     }
   }
   auto map = std::make_shared<ReferenceMap>(container, first_block);
@@ -225,24 +226,29 @@ ReferenceMapRef ReferenceMaps::load(uint32_t container, uint32_t first_block)
   if (!found.ok()) {
     derr << "cannot read the row of the reference map at container " << container << " block "
          << first_block << ": " << found.status().what() << dendl;
-    return nullptr;
+    return -found.status().code();
   }
   if (!*found) {
     derr << "the row of the reference map at container " << container << " block " << first_block
          << " is missing, run ceph-objectstore-tool --op repair" << dendl;
-    return nullptr;
+    return -EIO;
   }
   try {
     map->decode(row);
+  } catch (const NewerVersion& e) {
+    derr << "the row of the reference map at container " << container << " block " << first_block
+         << ": " << e.what() << dendl;
+    return -EOPNOTSUPP;
   } catch (const ceph::buffer::error& e) {
     derr << "the row of the reference map at container " << container << " block " << first_block
          << " is damaged, run ceph-objectstore-tool --op repair: " << e.what() << dendl;
-    return nullptr;
+    return -EIO;
   }
   map->used = true;
   std::lock_guard l{mutex};
   make_room_locked();
-  return maps.try_emplace(name, map).first->second;
+  *loaded = maps.try_emplace(name, map).first->second;
+  return 0;
 }
 
 void ReferenceMaps::load_together(std::span<MappedExtent* const> extents)
@@ -287,9 +293,8 @@ int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
               part.end() <= e.physical.end());
   ReferenceMapRef map;
   if (e.shared) {
-    map = load(e.physical.container, e.map_block);
-    if (!map)
-      return -EIO;
+    if (int r = load(e.physical.container, e.map_block, &map); r < 0)
+      return r;
     txn.dirty(map);
   } else {
     map = create(e.physical);
@@ -311,9 +316,9 @@ int ReferenceMaps::share(ObjectTxn& txn, MappedExtent& e, const Extent& part)
 
 int ReferenceMaps::release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed)
 {
-  ReferenceMapRef map = load(e.physical.container, e.map_block);
-  if (!map)
-    return -EIO;
+  ReferenceMapRef map;
+  if (int r = load(e.physical.container, e.map_block, &map); r < 0)
+    return r;
   txn.dirty(map);
   std::vector<Extent> lost;
   if (!map->drop_reference(e.physical.block, e.physical.blocks, &lost)) {
@@ -340,8 +345,9 @@ void ReferenceMaps::unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents,
   load_together(extents);
   for (MappedExtent* e : extents) {
     const Extent& blocks = e->physical;
-    const ReferenceMapRef map = load(blocks.container, e->map_block);
-    if (!map || !map->has_one_owner(blocks.block, blocks.blocks)) {
+    ReferenceMapRef map;
+    if (load(blocks.container, e->map_block, &map) < 0 ||
+        !map->has_one_owner(blocks.block, blocks.blocks)) {
       e->looked_at = departures_of(*e);
       continue;
     }
@@ -363,8 +369,8 @@ void ReferenceMaps::unshare(ObjectTxn& txn, std::vector<MappedExtent*>& extents,
 bool ReferenceMaps::is_counted(const ReferenceMapName& name,
                                const std::vector<SharedToMove::Block>& blocks)
 {
-  const ReferenceMapRef map = load(name.container, name.first_block);
-  if (!map || blocks.empty())
+  ReferenceMapRef map;
+  if (load(name.container, name.first_block, &map) < 0 || blocks.empty())
     return false;
   auto p = blocks.begin();
   for (const auto& [first, run] : map->runs) {
@@ -379,8 +385,9 @@ bool ReferenceMaps::is_counted(const ReferenceMapName& name,
 std::vector<Extent> ReferenceMaps::move(ObjectTxn& txn, const SharedToMove& what,
                                         const std::vector<Extent>& extents)
 {
-  const ReferenceMapRef old = load(what.name.container, what.name.first_block);
-  ceph_assert(old);
+  ReferenceMapRef old;
+  const int r = load(what.name.container, what.name.first_block, &old);
+  ceph_assert(r == 0);
   txn.dirty(old);
   const std::vector<Extent> freed = old->owned();
   for (const Extent& extent : freed)

@@ -90,10 +90,11 @@ class ReferenceMaps {
   ReferenceMaps(CephContext* cct, Engine& engine);
   /// One more owner for `part` of `e`. Where `e` was not shared: all of it becomes so, `part` with
   /// two references; sets e.shared and e.map_block, which the new owner's extent must take over.
-  /// -EIO where the row is damaged.
+  /// -EIO where the row is missing or damaged; another error where it cannot be read just now, or
+  /// by this program (-EOPNOTSUPP).
   int share(ObjectTxn& txn, MappedExtent& e, const Extent& part);
   /// Drops one reference from each block of `e`; frees (Txn::free) the blocks that lost their last,
-  /// and returns these. -EIO, with nothing changed, where the row is missing or damaged.
+  /// and returns these. An error as of share(): nothing is changed.
   int release(ObjectTxn& txn, const MappedExtent& e, std::vector<Extent>* freed);
   /// Whether unshare() might find out something that it did not the last time.
   bool is_worth_a_look(const MappedExtent& e) const
@@ -132,8 +133,8 @@ class ReferenceMaps {
   {
     return uint64_t(container) << 32 | first_block;
   }
-  /// Null where it cannot be read, after a log line.
-  ReferenceMapRef load(uint32_t container, uint32_t first_block);
+  /// An error, as of share(), comes after a log line.
+  int load(uint32_t container, uint32_t first_block, ReferenceMapRef* map);
   /// Of these extents, all that is not in memory, with one call of the table. Says of no row that
   /// it cannot be read.
   void load_together(std::span<MappedExtent* const> extents);

@@ -5,6 +5,8 @@
 
 #include "global/global_context.h"
 #include "os/tablestore/TableStore.h"
+#include "os/tablestore/mounted_store.h"
+#include "os/tablestore/object/reference_maps.h"
 #include "test/objectstore/tablestore/damage_fixture.h"
 #include "test/objectstore/tablestore/flaky_disk.h"
 #include "test/objectstore/tablestore/wrapped_surroundings.h"
@@ -228,6 +230,42 @@ TEST_F(StoreRowRetries, TheOptionIsFollowed)
   EXPECT_EQ(-EIO, store->stat(ch, victim, &st));
   EXPECT_EQ(0u, counter("reads_with_retries"));
   EXPECT_EQ(0, store->stat(ch, victim, &st));
+}
+
+// Who shares blocks with a clone needs the row that counts them.
+TEST_F(StoreRowRetries, ACloneIsNotLostWhereWhoSharesItsBlocksCannotBeReadJustNow)
+{
+  set("objectstore_debug_throw_on_failed_txc", "true");
+  const ghobject_t first = object("first clone", 1, 0x11), second = object("second clone", 1, 0x11);
+  const auto clone_to = [&](const ghobject_t& to) {
+    Transaction t;
+    t.clone(ch->cid, victim, to);
+    return t;
+  };
+  write(ch, victim, 0, content(1, size));
+  commit(ch, clone_to(first));
+  remount({&ch});
+  EXPECT_TRUE(same(content(1, size), read(ch, victim)));
+  EXPECT_FALSE(store->exists(ch, second));
+  // Onodes stay in memory, reference maps and the table's blocks do not.
+  auto& parts = static_cast<TableStore&>(*store).parts();
+  while (parts.reference_maps.count() > 0)
+    parts.reference_maps.trim();
+  ASSERT_TRUE(parts.engine.drop_caches().ok());
+  constexpr int more_than_are_made = 1000;
+  around->disk().fail_reads(more_than_are_made, ETIMEDOUT);
+  int failed = 0;
+  try {
+    store->queue_transaction(ch, clone_to(second));
+  } catch (int r) {
+    failed = r;
+  }
+  EXPECT_LT(around->disk().left(), more_than_are_made) << "no row was read";
+  around->disk().fail_reads(0);
+  EXPECT_EQ(-ETIMEDOUT, failed);
+  EXPECT_FALSE(store->exists(ch, second));
+  commit(ch, clone_to(second));
+  EXPECT_TRUE(same(content(1, size), read(ch, second)));
 }
 
 // What only grows is a counter to who collects it.

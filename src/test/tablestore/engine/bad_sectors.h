@@ -24,9 +24,19 @@ class BadSectors : public DiskWrapper {
     std::lock_guard lock(mutex_);
     bad_[{path, block}] = times;
   }
+  // So many reads of it give a wrong bit in its first byte, and no error.
+  void spoil(const std::string& path, uint64_t block, uint64_t times) {
+    std::lock_guard lock(mutex_);
+    spoilt_[{path, block}] = times;
+  }
+  uint64_t left_to_spoil() const {
+    std::lock_guard lock(mutex_);
+    return spoilt_.size();
+  }
   void heal_all() {
     std::lock_guard lock(mutex_);
     bad_.clear();
+    spoilt_.clear();
   }
   // Every read of a file whose path begins so fails for this; 0: none any more. Writes heal nothing
   // of it.
@@ -61,7 +71,9 @@ class BadSectors : public DiskWrapper {
                       name_ + ": cannot read: " + std::strerror(error));
       if (disk_.fails(name_, offset, out.size()))
         return Status(EIO, name_ + ": cannot read: Input/output error");
-      return FileWrapper::read(offset, out);
+      const Status s = FileWrapper::read(offset, out);
+      if (s.ok()) disk_.spoil_read(name_, offset, out);
+      return s;
     }
     Status write(uint64_t offset, std::span<const std::byte> data) override {
       disk_.heal(name_, offset, data.size());
@@ -87,6 +99,14 @@ class BadSectors : public DiskWrapper {
     if (bad->second != UINT64_MAX && --bad->second == 0) bad_.erase(bad);
     return true;
   }
+  void spoil_read(const std::string& path, uint64_t offset, std::span<std::byte> out) {
+    std::lock_guard lock(mutex_);
+    const Block end(path, (offset + out.size()) / block_bytes);
+    const auto spoilt = spoilt_.lower_bound({path, offset / block_bytes});
+    if (spoilt == spoilt_.end() || spoilt->first >= end) return;
+    out[spoilt->first.second * block_bytes - offset] ^= std::byte(1);
+    if (--spoilt->second == 0) spoilt_.erase(spoilt);
+  }
   int error_for(const std::string& path) const {
     std::lock_guard lock(mutex_);
     return path.starts_with(failing_) ? error_ : 0;
@@ -99,6 +119,7 @@ class BadSectors : public DiskWrapper {
 
   mutable std::mutex mutex_;
   std::map<Block, uint64_t> bad_;  // and how many reads still fail
+  std::map<Block, uint64_t> spoilt_;
   std::string failing_;
   int error_ = 0;
 };

@@ -685,7 +685,8 @@ TEST_F(ContainersTest, TheNewNameIsDurableBeforeItIsUsed) {
   EXPECT_EQ(disk->take_calls(),
             (std::vector<MemoryDisk::Call>{{Operation::rename, "containers/10/1"},
                                            {Operation::sync_dir, "containers/04"},
-                                           {Operation::sync_dir, "containers/10"}}));
+                                           {Operation::sync_dir, "containers/10"},
+                                           {Operation::flush, "containers/04/2"}}));
   EXPECT_EQ(containers->file(2).path(), "containers/04/2");
 }
 
@@ -774,6 +775,15 @@ TEST_F(ContainersTest, ANameThatFindsNoSpaceChangesNothing) {
   EXPECT_EQ(counters.containers_created, 1u);
   take(4 * mib);  // it can be used as before
   EXPECT_EQ(containers->file(1).path(), "containers/10/1");
+}
+
+// Under which name it is now nobody knows; the next attempt would cost the next one.
+TEST_F(ContainersTest, WhereNewNamesAreNotDurableNoMoreThanOneContainerIsLost) {
+  make_free_large(4);
+  const uint64_t before = usage().blocks;
+  disk->fail(Operation::sync_dir, "containers/04", EMFILE, 1000);
+  for (int i = 0; i < 9; ++i) own(take(64 << 10));
+  EXPECT_GE(usage().blocks + 4 * mib / block_bytes, before);
 }
 
 TEST_F(ContainersTest, ARenameThatIsNotPermittedCostsNothing) {

@@ -1,6 +1,7 @@
 // What becomes of a store whose table cannot make a file or a name durable.
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "disk_wrapper.h"
+#include "os/tablestore/engine/table/failed_syncs.h"
 #include "rocksdb/file_system.h"
 #include "test/tablestore/engine/engine_fixture.h"
 
@@ -21,7 +23,7 @@ using rocksdb::IOStatus;
 // Which syncs of the table fail from now on.
 struct Failing {
   std::mutex mutex;
-  std::string what;  // "file", "range" or "directory"; empty: none
+  std::string what;  // "file", "range" or "directory", or "names" elsewhere; empty: none
   std::string path;  // a part of it
   IOStatus status;
   std::chrono::milliseconds takes{0};
@@ -104,6 +106,10 @@ class FailingSyncsDisk : public DiskWrapper {
   FailingSyncsDisk(Disk& disk, Failing& failing) : DiskWrapper(disk), failing_(failing) {}
   std::shared_ptr<rocksdb::FileSystem> table_fs() override {
     return std::make_shared<FailingFs>(DiskWrapper::table_fs(), failing_);
+  }
+  Status sync_dir(const std::string& dir) override {
+    const IOStatus s = failing_.of("names", dir);
+    return s.ok() ? DiskWrapper::sync_dir(dir) : Status(EIO, s.ToString());
   }
 
  private:
@@ -201,6 +207,60 @@ TEST_F(FailedSyncsTest, NothingIsAcknowledgedBetweenAFailureAndTheEnd) {
   engine->submit(txn);
   EXPECT_FALSE(engine->wait_durable());
   EXPECT_FALSE(told);
+  // Nor does a group that comes then end the process with words of its own.
+  auto next = std::make_shared<Told>(told);
+  next->put(Family::object, "key", "another");
+  engine->submit(next);
+  EXPECT_FALSE(engine->wait_durable());
+  EXPECT_FALSE(told);
+}
+
+// A flush of something else has failed. What a sync of the table seems to have made durable then
+// may be gone with what the disk has dropped: the log has to stay, and the files whose rows were
+// written anew.
+TEST_F(FailedSyncsTest, NothingIsGivenUpBehindAFailureElsewhere) {
+  options.end_patience_ms = 200;
+  format();
+  open();
+  for (int i = 0; i < 2; ++i) {
+    write_rows();
+    ASSERT_TRUE(engine->checkpoint().ok());
+  }
+  write_rows();
+  fail("names", IOStatus::IOError("sync fails"), "containers");
+  EXPECT_FALSE(engine->reserve(1 << 20).ok());
+  ASSERT_FALSE(fatal().empty());
+  fail("", IOStatus::OK());
+  const auto log_used = [&] {
+    for (const auto& [name, value] : engine->statistics())
+      if (name == "log_used_bytes") return value;
+    return uint64_t(0);
+  };
+  const uint64_t used = log_used();
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/table"))
+    if (entry.path().extension() == ".sst") files.push_back(entry.path());
+  ASSERT_GE(files.size(), 2u);
+  EXPECT_FALSE(engine->checkpoint().ok());
+  EXPECT_FALSE(engine->compact().ok());
+  EXPECT_EQ(log_used(), used);
+  for (const auto& file : files) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
+TEST(FailedSyncs, BehindAFailureNoSyncSucceedsAndNobodyIsToldOfThat) {
+  FailedSyncs syncs;
+  std::atomic<bool> is_ending = false;
+  int told = 0;
+  EXPECT_TRUE(syncs.tell([&](const Status&) { ++told; }, &is_ending).ok());
+  EXPECT_TRUE(syncs.noted("a file", IOStatus::OK()).ok());
+  is_ending = true;
+  EXPECT_TRUE(syncs.noted("a file", IOStatus::OK()).IsIOError());
+  is_ending = false;
+  EXPECT_TRUE(syncs.noted("a file", IOStatus::OK()).ok());
+  EXPECT_EQ(told, 0);
+  EXPECT_FALSE(syncs.noted("a file", IOStatus::IOError()).ok());
+  EXPECT_TRUE(syncs.noted("another", IOStatus::OK()).IsIOError());
+  EXPECT_EQ(told, 1);
 }
 
 // Nobody asks how a compaction has ended.

@@ -142,6 +142,20 @@ TEST_F(LogDamageTest, AReadThatFailsForAMomentCutsNothing) {
   expect_data(w.extents, 7);
 }
 
+// Where the header of a group comes wrong, the log seems to end before it.
+TEST_F(LogDamageTest, AHeaderThatComesWrongForAMomentCutsNothing) {
+  const uint64_t first = commit_one("a", false), last = commit_one("b", false);
+  for (const uint64_t block : {last, first}) {
+    crash();
+    bad->spoil("log/0", block, 1);
+    const Status s = open_again();
+    ASSERT_TRUE(s.ok()) << s.what();
+    EXPECT_EQ(bad->left_to_spoil(), 0u);
+    EXPECT_EQ(get(Family::object, "a"), "v");
+    EXPECT_EQ(get(Family::object, "b"), "v");
+  }
+}
+
 // What the process lacks says nothing of the log, nor does a path to the disk that is gone, however
 // long it lasts.
 class ReadsThatSayNothingTest : public LogDamageTest, public testing::WithParamInterface<int> {};

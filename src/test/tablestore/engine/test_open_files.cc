@@ -52,6 +52,11 @@ class FewDescriptors {
   struct rlimit before_;
 };
 
+// For the calling thread: see forbid().
+void forbid_flushes(unsigned error) {
+  for (const unsigned system_call : {__NR_fdatasync, __NR_fsync}) forbid(system_call, error);
+}
+
 class OpenFilesTest : public testing::Test {
  protected:
   static constexpr size_t open_max = 2;
@@ -138,13 +143,65 @@ TEST_F(OpenFilesTest, OneThatWasWrittenIsFlushedBefore) {
   ASSERT_NO_FATAL_FAILURE(make(2));
   if (!files[0]->unwritten()->empty()) GTEST_SKIP() << "a flush takes all files along here";
   std::thread([&] {
-    forbid(__NR_fdatasync, EIO);
+    forbid_flushes(EIO);
     auto third = disk->open("third", OpenMode::create_new).take();
     third->let_park();
   }).join();
   EXPECT_EQ(open(), 2u);  // what could not be flushed is not parked
   EXPECT_FALSE(files[0]->flush().ok());
   EXPECT_FALSE(files[1]->flush().ok());
+}
+
+// One that cannot be flushed any more, in place of the descriptor that this process has for a file.
+void break_descriptor_of(const std::string& file) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(entry.path(), gone) == fs::canonical(file)) {
+      EXPECT_GE(::dup2(ends[1], std::stoi(entry.path().filename())), 0);
+    }
+  }
+  for (const int end : ends) ::close(end);
+}
+
+// What the disk has dropped then, the flush that comes next does not bring back.
+TEST_F(OpenFilesTest, AFlushForWhichAnotherIsParkedInVainFails) {
+  open_disk(1);
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  if (!files[1]->unwritten()->empty()) GTEST_SKIP() << "a flush takes all files along here";
+  ASSERT_NO_FATAL_FAILURE(break_descriptor_of(path(1)));
+  const Status flushed = files[0]->flush();
+  EXPECT_EQ(flushed.code(), EINVAL) << flushed.what();
+  EXPECT_FALSE(disk->flush_all().ok());
+  EXPECT_FALSE(disk->sync_dir("").ok());
+}
+
+TEST_F(OpenFilesTest, AFlushThatFailsForWantOfSpaceAtOpeningIsNotRepeated) {
+  open_disk(1);
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  if (!files[1]->unwritten()->empty()) GTEST_SKIP() << "a flush takes all files along here";
+  const int elsewhere = ::open(path(0).c_str(), O_RDONLY | O_CLOEXEC);
+  expect(*files[0], 0);
+  ::close(elsewhere);
+  expect(*files[1], 1);
+  std::thread([&] {
+    forbid_flushes(ENOSPC);
+    EXPECT_EQ(files[0]->flush().code(), ENOSPC);
+  }).join();
+  EXPECT_FALSE(files[0]->flush().ok());
+}
+
+// That is no rot: a reader who takes it for such gives up what lies there.
+TEST_F(OpenFilesTest, OneThatCannotBeReachedForAWhileSaysSo) {
+  open_disk(1);
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  std::thread([&] {
+    forbid(__NR_openat, ETIMEDOUT);
+    BlockMemory found(block_bytes);
+    EXPECT_EQ(files[0]->read(0, found.span()).code(), ETIMEDOUT);
+  }).join();
+  expect(*files[0], 0);
 }
 
 // A flush of any file covers the others, the log among them.
@@ -154,7 +211,7 @@ TEST_F(OpenFilesTest, AFlushOfAParkedOneReachesTheDisk) {
   std::thread([&] {
     EXPECT_TRUE(files[0]->flush().ok());
     expect(*files[1], 1);
-    forbid(__NR_fdatasync, EIO);
+    forbid_flushes(EIO);
     EXPECT_FALSE(files[0]->flush().ok());
   }).join();
 }
@@ -183,7 +240,7 @@ TEST_F(OpenFilesTest, OneThatIsOpenedAgainNeedsAFlushOfItsOwn) {
   EXPECT_FALSE(files[0]->needs_own_flush());
   ASSERT_TRUE(files[1]->flush().ok());  // it is parked without one
   std::thread([&] {
-    forbid(__NR_fdatasync, EIO);
+    forbid_flushes(EIO);
     expect(*files[0], 0);  // who reads does not wait for it
     EXPECT_EQ(*files[0]->watch(false), Sharing::none);
     EXPECT_TRUE(files[0]->needs_own_flush());

@@ -95,6 +95,14 @@ TEST_F(RowOverlayTest, ErasuresOfRangesMayTouchAndOverlap) {
   EXPECT_THAT(visit(), IsEmpty());
 }
 
+TEST_F(RowOverlayTest, BehindAnErasedRangeTheNextOneIsErasedToo) {
+  make_table_rows({{"b", "1"}, {"e", "2"}, {"h", "3"}, {"i", "4"}});
+  txn.erase_range(Family::omap, "a", "c");
+  txn.erase_range(Family::omap, "d", "f");
+  txn.erase_range(Family::omap, "g", "i");
+  EXPECT_THAT(visit(), ElementsAre(Pair("i", "4")));
+}
+
 TEST_F(RowOverlayTest, TheRangeHasItsFirstKeyAndNotItsLast) {
   make_table_rows({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   txn.put(Family::omap, "aa", "x");

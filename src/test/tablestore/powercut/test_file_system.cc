@@ -78,8 +78,18 @@ class RealFileSystemTest : public testing::Test {
     if (!s.ok()) GTEST_SKIP() << to_string(kind) << ": " << s.what();
     mounted = true;
   }
-  void open_disk() {
-    auto opened = open_file_disk(at(), {});
+  // Only in here is what has reached the disk by now.
+  void mount_copy(const FileSystemKind& kind, const std::string& copy_at) {
+    const std::string image = directory.path() + "/image", copy = directory.path() + "/copy";
+    ASSERT_EQ(std::system(("cp --sparse=always " + image + " " + copy).c_str()), 0);
+    std::filesystem::create_directory(copy_at);
+    const Status s = mount_for_this_process(kind, copy, copy_at);
+    ASSERT_TRUE(s.ok()) << s.what();
+  }
+  void open_disk(size_t parkable_open_max = 0) {
+    FileDiskOptions options;
+    options.parkable_open_max = parkable_open_max;
+    auto opened = open_file_disk(at(), options);
     ASSERT_TRUE(opened.ok()) << opened.status().what();
     disk = opened.take();
   }
@@ -194,6 +204,22 @@ TEST_F(XfsTest, ACopyThatIsMadeWhileTheFileIsWatchedIsNoticed) {
   EXPECT_EQ(*file->watch(false), Sharing::shared);
 }
 
+// Who may have no lease sees what was shared while a file was parked when he opens it again.
+TEST_F(XfsTest, OneThatWasSharedWhileItWasParkedIsNoticedAlsoWithoutLeases) {
+  open_disk(1);
+  auto file = make("f", mib);
+  file->let_park();
+  auto other = make("other", mib);
+  other->let_park();
+  share("f", "copy", 0, mib);
+  std::thread([&] {
+    forbid(__NR_fcntl, EINVAL, F_SETLEASE);
+    expect_content(*file, 0, block_bytes, 'A');
+    EXPECT_TRUE(file->flush().ok());
+    EXPECT_TRUE(file->needs_own_flush());
+  }).join();
+}
+
 // XFS copies 128 KiB around a shared block that is written, and goes on to write there.
 TEST_F(XfsTest, AfterTheCopyIsGoneItIsWrittenInPlaceAgain) {
   auto file = make("f", mib);
@@ -222,6 +248,55 @@ class Ext4Test : public RealFileSystemTest {
     return file->unwritten()->empty();
   }
 };
+
+// As e4defrag does it: the blocks of two files change places, with what is in them.
+void exchange_blocks(const std::string& a, const std::string& b, uint64_t bytes) {
+  const Fd from(a, O_RDWR), to(b, O_RDWR);
+  struct {
+    uint32_t reserved, donor_fd;
+    uint64_t orig_start, donor_start, len, moved_len;
+  } range = {0, uint32_t(int(to)), 0, 0, bytes / block_bytes, 0};
+  ASSERT_EQ(::ioctl(from, _IOWR('f', 15, decltype(range)), &range), 0) << std::strerror(errno);
+  ASSERT_EQ(range.moved_len, range.len);
+}
+
+// Of one extent, which is in the inode, and of many, which are not.
+class Ext4DefragmenterTest : public Ext4Test, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(Ext4DefragmenterTest, WhatIsFlushedBehindItSurvivesAPowerCut) {
+  mount_ext4("", "commit=300");
+  if (!disk) return;
+  const unsigned pieces = GetParam();
+  const uint64_t piece = 64 << 10, bytes = pieces * piece;
+  auto file = disk->open("f", OpenMode::create_new).take();
+  auto between = disk->open("between", OpenMode::create_new).take();
+  for (uint64_t at = 0; at < bytes; at += piece)
+    for (File* each : {file.get(), between.get()})
+      ASSERT_TRUE(each->allocate(at, piece).ok());
+  ASSERT_TRUE(file->write(0, filled(bytes, 'A').span()).ok());
+  auto donor = make("donor", bytes);
+  donor.reset();
+  ASSERT_TRUE(*disk->flush_all());
+  ASSERT_EQ(*file->watch(false), Sharing::none);
+  const uint64_t place = place_of(*file, 0);
+  std::atomic<bool> moved{false};
+  std::thread defragmenter([&] {
+    exchange_blocks(at() + "/f", at() + "/donor", bytes);
+    moved = true;
+  });
+  while (!moved) ASSERT_TRUE(file->watch(false).ok());
+  defragmenter.join();
+  ASSERT_NE(place_of(*file, 0), place);
+  ASSERT_TRUE(file->write(0, filled(bytes, 'B').span()).ok());
+  ASSERT_TRUE(file->flush().ok());
+  const std::string copy = directory.path() + "/power was cut";
+  ASSERT_NO_FATAL_FAILURE(mount_copy({FileSystem::ext4, "", ""}, copy));
+  auto survived = open_file_disk(copy, {}).take();
+  expect_content(*survived->open("f", OpenMode::read_only).take(), 0, bytes, 'B');
+  ::umount2(copy.c_str(), MNT_DETACH);
+}
+
+INSTANTIATE_TEST_SUITE_P(Extents, Ext4DefragmenterTest, testing::Values(1, 16));
 
 TEST_F(Ext4Test, WithItsDefaultsIsWrittenInPlace) {
   mount_ext4("", "");

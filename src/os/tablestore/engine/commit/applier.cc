@@ -12,6 +12,7 @@ namespace {
 
 // Of rows: what the lane may be ahead, and what goes to the table at once.
 constexpr uint64_t queue_bytes_max = 16 << 20;
+constexpr uint64_t queue_bytes_without_space_max = 64 << 20;
 constexpr uint64_t batch_bytes_max = 4 << 20;
 
 constexpr auto linger_time = std::chrono::milliseconds(1);
@@ -55,7 +56,8 @@ void Applier::push(Item item) {
   std::unique_lock lock(mutex_);
   // The engine's own rows are few, and whoever queues them waits for them with patience.
   threads_.wait(lock, room_, [&] {
-    return stopping_ || item.done || queued_bytes_ < queue_bytes_max;
+    return stopping_ || item.done ||
+           queued_bytes_ < (lacks_space_ ? queue_bytes_without_space_max : queue_bytes_max);
   });
   if (stopping_) return;
   const bool first = queue_.empty();
@@ -138,6 +140,7 @@ bool Applier::step() {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;  // perhaps not written
     queued_bytes_ -= bytes;
+    lacks_space_ = false;
     room_.notify_all();
   }
   for (const Item& item : items) {
@@ -169,6 +172,8 @@ void Applier::write(std::string batch) {
                         : "writes wait until there is what the process lacks: " + s.what());
     {
       std::unique_lock lock(mutex_);
+      lacks_space_ = is_lack_of_space(s.code());
+      if (lacks_space_) room_.notify_all();
       if (threads_.wait_for(lock, work_, std::chrono::seconds(1), [this] { return stopping_; }))
         return;
     }

@@ -44,7 +44,8 @@ class Applier {
   // Ends the work after what it has in hand; what is queued is dropped, as by a crash.
   void stop();
 
-  // Transactions of one durable group, in log order. Blocks while too much is queued.
+  // Transactions of one durable group, in log order. Blocks while too much is queued; later where
+  // the table lacks space, which the next group may free.
   void queue(std::vector<std::shared_ptr<Txn>> group);
   // The engine's own rows, after all groups that were queued before. `done` runs when they are in
   // the table.
@@ -86,6 +87,7 @@ class Applier {
   std::deque<Item> queue_;
   uint64_t queued_bytes_ = 0;     // what is being applied included
   std::chrono::steady_clock::time_point hurried_until_{};
+  bool lacks_space_ = false;      // the table, for what is being applied
   bool stopping_ = false;
   std::unique_ptr<Worker> worker_;
 };

@@ -70,7 +70,8 @@ Status Checkpointer::run_now(Patience patience) {
     return flushed;
   }
   is_waiting_ = false;
-  lane_.recycle(position->position);
+  if (!lane_.recycle(position->position))
+    return Status(ESHUTDOWN, "checkpoint: a flush has failed, the store ends");
   ++counters_.checkpoints;
   counters_.checkpoint_ns += uint64_t(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());

@@ -141,7 +141,7 @@ void CommitLane::submit(std::shared_ptr<Txn> txn) {
 }
 
 bool CommitLane::lends_itself_to(const Txn& txn) const {
-  return is_free() && !has_work() &&
+  return is_free() && !has_work() && !parts_.is_ending &&
          txn.data_bytes_ <= limits_.small_data_bytes &&  // else it would wait for its data
          !is_too_large_for_log(txn) &&
          log_has_space(group_bytes(std::max(record_bytes(txn), limits_.group_bytes_max))) &&
@@ -365,14 +365,16 @@ bool CommitLane::apply(uint32_t count, std::string rows, Patience patience) {
   return *applied;
 }
 
-void CommitLane::recycle(uint64_t position) {
+bool CommitLane::recycle(uint64_t position) {
   std::lock_guard lock(mutex_);
   require(position == captured_position_, "the log is recycled up to the last capture");
+  if (parts_.is_ending) return false;
   if (position > tail_) {  // else a transaction has been its own checkpoint meanwhile
     tail_ = position;
     tail_saved_ = captured_saved_;
   }
   work_.notify_all();
+  return true;
 }
 
 uint64_t CommitLane::log_used_bytes() const {
@@ -414,7 +416,8 @@ bool CommitLane::has_work() const {
 }
 
 bool CommitLane::can_work() const {
-  return is_free() && has_work() && (!waits_for_capture() || !abandoned_.empty());
+  return is_free() && has_work() && (!waits_for_capture() || !abandoned_.empty()) &&
+         !parts_.is_ending;  // a group is in hand
 }
 
 // Null: the work is to end.
@@ -472,7 +475,8 @@ bool CommitLane::commit_group(TakenLane& lane) {
   wait_for_log_space(lane, group.size() + lane->saved_bytes);
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) return true;  // the group stays in hand: its data may be on its way to the disk
+    // The group stays in hand: its data may be on its way to the disk.
+    if (stopping_ || parts_.is_ending) return true;
   }
   write_group(*lane, group);
   parts_.threads.hand_over();

@@ -126,8 +126,9 @@ class CommitLane {
   // position; the table must be flushed before recycle(). nullopt: the lane is stopping, or
   // patience has come to its end. One at a time.
   std::optional<LogPosition> capture(Patience patience = std::nullopt);
-  // Groups before `position` are not needed any more.
-  void recycle(uint64_t position);
+  // Groups before `position` are not needed any more. False: a flush has failed, and what the table
+  // has flushed since may be gone with what the disk has dropped; they stay.
+  bool recycle(uint64_t position);
 
   // All that the log bounds (rows in memory, space for them in the table, what a restart replays)
   // is bounded by what its groups take unpacked, which is what this and the next two are about.

@@ -116,6 +116,7 @@ std::optional<uint32_t> Allocator::idle_container(const QuietRule& rule) {
     idle_cursor_ = container.id() - 1;
     if (container.closed || age_ - container.last_taken_age < rule.min_age) continue;
     const uint64_t free = container.counts().free;
+    if (free < rule.min_free_blocks) continue;
     const uint64_t class_free = usage_.classes[container.slot_class()].free_blocks;
     if (class_free - free < rule.spare_blocks[container.slot_class()]) continue;
     if (keeps_whole(rule, container)) continue;

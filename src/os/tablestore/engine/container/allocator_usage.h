@@ -68,6 +68,8 @@ struct QuietRule {
   // Only containers of which no block was handed out during the last so many
   // Allocator::advance_age().
   uint64_t min_age = 0;
+  // Only containers with so many free blocks: what is punched has no space to give.
+  uint32_t min_free_blocks = 0;
 };
 
 }  // namespace tablestore

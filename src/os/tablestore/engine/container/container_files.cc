@@ -299,6 +299,11 @@ Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
   auto file = open_watched(renamed.ok() ? path : path_of(from, from_class),
                            OpenMode::read_write);
   if (!file.ok()) return file.status();
+  // Whoever moved its blocks before is forgotten with the old file. Names that were synced have
+  // committed that on ext4 (DiskState::moves_unseen), a flush does so on XFS.
+  if (!renamed.ok())
+    if (const auto all = disk_.flush_all(); !all.ok()) return flushed(all.status());
+  if (Status s = flush(**file); !s.ok()) return s;
   std::lock_guard lock(mutex_);
   if (renamed.ok()) {
     files_.try_emplace(to, Open{file.take(), to_class});

@@ -110,6 +110,7 @@ uint32_t ContainerSpace::take_container_id() {
 }
 
 Status ContainerSpace::make(unsigned slot_class) {
+  if (Status s = remove_incomplete(); !s.ok()) return s;
   const uint32_t container = take_container_id();
   auto unwritten = files_.create(container, slot_class);
   if (!unwritten.ok()) return unwritten.status();
@@ -148,6 +149,7 @@ Result<Grown> ContainerSpace::reclass(unsigned slot_class, Allocator::LastFree l
   }
   // Under which name the file is now is not known: it is there again after a restart.
   if (!s.ok()) {
+    memory_.note_name_refused();
     allocator_.lose_reclassed(*old);
     return failed(s);
   }

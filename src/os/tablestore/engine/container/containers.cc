@@ -374,7 +374,8 @@ Result<Worked> Containers::relieve_step(uint64_t at_least, uint64_t* bytes_done)
   const uint64_t lacking = std::max(state->short_bytes, at_least);
   if (!lacking) return Worked::nothing_to_do;
   stock_pause_ = stock_pause;  // it is not for the stock, whatever the file system says
-  const QuietRule nothing_is_spared;
+  QuietRule nothing_is_spared;
+  nothing_is_spared.min_free_blocks = 1;  // what is all holes gives nothing
   if (policy_.relieves_with_container(lacking)) {
     const auto removed = remove_idle(nothing_is_spared, bytes_done);
     if (!nothing_to_do(removed)) return removed;
@@ -383,7 +384,8 @@ Result<Worked> Containers::relieve_step(uint64_t at_least, uint64_t* bytes_done)
     const auto punched = punch_until(lacking, size, state->usage.containers(), bytes_done);
     if (!nothing_to_do(punched)) return punched;
   }
-  return Worked::nothing_to_do;
+  // A hole may want space itself (XFS), a file that is removed wants none.
+  return remove_idle(nothing_is_spared, bytes_done);
 }
 
 // Some runs of one size: to look for small ones takes longer than to punch one. A call looks at

@@ -28,8 +28,8 @@ class GrowthMemory {
   void note_file(bool made) { file_refused_ = !made; }
   bool file_refused() const { return file_refused_; }
 
-  // There was no space for a container's new name: nobody tries again. Forgotten when space was
-  // given back.
+  // There was no space for a container's new name, or no descriptor: nobody tries again. Forgotten
+  // when space was given back, and after a while.
   void note_name_refused() { name_refused_ = true; }
   bool name_refused() const { return name_refused_; }
 

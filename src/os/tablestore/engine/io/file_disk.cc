@@ -196,8 +196,13 @@ Status FileDisk::remove_tree(const std::string& dir) {
 }
 
 Status FileDisk::sync_dir(const std::string& dir) {
-  const DirectoryHandle handle(open_directory(dir_.fd(), dir.c_str()));
-  if (handle.fd() < 0) return failed(errno, dir, "cannot open directory");
+  int fd, no_fd;
+  do {
+    fd = open_directory(dir_.fd(), dir.c_str());
+    no_fd = errno;
+  } while (fd < 0 && (no_fd == EMFILE || no_fd == ENFILE) && state_->open_files.park_one());
+  if (fd < 0) return failed(no_fd, dir, "cannot open directory");
+  const DirectoryHandle handle(fd);
   if (const int before = state_->flush_error) {
     return failed(before, dir, "cannot sync directory, after a flush that failed");
   }
@@ -271,6 +276,7 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
   state->direct = options.direct && !facts.options.contains("data=journal") &&
                   (options.read_only ? in_place_type : direct_works(dir.fd(), in_place_type));
   state->in_place = state->direct && in_place_type;
+  state->moves_unseen = fs.f_type == ext4_magic;
   state->open_files.set_max(options.parkable_open_max);
   if (state->direct) state->large_pages = options.large_pages;
   const bool wanted_direct = options.direct;

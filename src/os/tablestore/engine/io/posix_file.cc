@@ -140,7 +140,7 @@ Status PosixFile::begin_use() {
   const Status s = disk_->open_files.open_again(*this);
   if (s.ok()) return s;
   end_use();
-  return is_lack(s.code()) ? s : Status(EIO, s.what());
+  return is_lack(s.code()) || is_path_error(s.code()) ? s : Status(EIO, s.what());
 }
 
 // Not for whoever would keep it open by that alone.
@@ -168,7 +168,7 @@ bool PosixFile::park() {
   uint32_t none = 0;
   if (!uses_.compare_exchange_strong(none, parked, std::memory_order_acq_rel)) return false;
   if (disk_->in_place && unflushed_.exchange(false)) {
-    if (const int error = flush_file(fd_)) {
+    if (const int error = flush_in_place()) {
       disk_->flush_error = error;  // the next flush of any file tells
       uses_.fetch_and(~parked, std::memory_order_release);
       return false;
@@ -189,7 +189,7 @@ Status PosixFile::open_again() {
   if (s.ok()) s = lock(lock_wait_ms_);
   if (s.ok() && writable_) {
     may_have_moved_ = disk_->in_place;
-    const auto seen = watch_open(false);
+    const auto seen = watch_open(true);
     if (!seen.ok()) s = seen.status();
   }
   if (s.ok())
@@ -323,12 +323,15 @@ int PosixFile::write_all(uint64_t offset, std::vector<iovec> iov) {
 }
 
 Status PosixFile::flush() {
-  if (const int before = disk_->flush_error) return failed(before, "flush, after one that failed");
   // Also of a file that is parked: a flush of one file covers others. It waits for a descriptor,
   // since an error here would end the store.
-  Status opened = begin_use();
-  for (; is_lack(opened.code()); opened = begin_use()) std::this_thread::sleep_for(retry_interval);
-  if (!opened.ok()) return opened;
+  for (;; std::this_thread::sleep_for(retry_interval)) {
+    if (const int before = disk_->flush_error)
+      return failed(before, "flush, after one that failed");
+    const Status opened = begin_use();
+    if (opened.ok()) break;
+    if (!is_lack(opened.code())) return opened;
+  }
   const Status flushed = flush_open();
   end_use();
   return flushed;
@@ -336,13 +339,20 @@ Status PosixFile::flush() {
 
 Status PosixFile::flush_open() {
   unflushed_ = false;
-  const int error = disk_->in_place ? flush_file(fd_) : disk_->dirty.flush(fd_);
-  if (!error) {
-    may_have_moved_ = false;
-    return Status();
+  if (const int error = disk_->in_place ? flush_in_place() : disk_->dirty.flush(fd_)) {
+    disk_->flush_error = error;
+    return failed(error, "flush");
   }
-  disk_->flush_error = error;
-  return failed(error, "flush");
+  // Another one, as of a file that was parked for this one's descriptor, may have lost what this
+  // was to cover.
+  if (const int beside = disk_->flush_error) return failed(beside, "flush, beside one that failed");
+  may_have_moved_ = false;
+  return Status();
+}
+
+int PosixFile::flush_in_place() {
+  const bool may_have_moved = own_flush_ || may_have_moved_;
+  return disk_->moves_unseen && may_have_moved ? flush_moved_file(fd_) : flush_file(fd_);
 }
 
 Status PosixFile::allocate(uint64_t offset, uint64_t length) {

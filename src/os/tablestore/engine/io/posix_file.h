@@ -84,6 +84,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   Status open_again() override;
   Status check_same() const;
   Status flush_open();  // the same, of who knows that it is open
+  int flush_in_place();  // 0 or an errno
 
   void close();
   Status lock(unsigned wait_ms);  // for this file alone, or for all who read

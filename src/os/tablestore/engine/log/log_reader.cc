@@ -152,11 +152,19 @@ Result<std::optional<LogGroup>> LogReader::next() {
   end_ = {};
   if (at_.position - start_position_ + block_bytes > ring_.capacity_bytes()) return Found();
   LogGroup group;
-  const auto found = read_repeatedly([&] {
-    auto read = read_next(&group);
-    if (!read.ok()) ahead_bytes_ = 0;
-    return read;
-  });
+  const auto look = [&] {
+    return read_repeatedly([&] {
+      auto read = read_next(&group);
+      if (!read.ok()) ahead_bytes_ = 0;
+      return read;
+    });
+  };
+  auto found = look();
+  if (found.ok() && !*found) {
+    // It may have come wrong just then, and what is here ends the log.
+    ahead_bytes_ = 0;
+    found = look();
+  }
   if (!is_of_the_log(found.status())) return found.status();
   if (!found.ok() || !*found) {
     const auto derived = derive_empty(&group);

@@ -108,14 +108,21 @@ Status FailedSyncs::first() const {
   return first_;
 }
 
-Status FailedSyncs::tell(std::function<void(const Status&)> teller) {
+Status FailedSyncs::tell(std::function<void(const Status&)> teller,
+                         const std::atomic<bool>* is_ending) {
   std::lock_guard lock(mutex_);
   teller_ = std::move(teller);
+  is_ending_ = is_ending;
   return first_;
 }
 
 rocksdb::IOStatus FailedSyncs::noted(const std::string& path, rocksdb::IOStatus status) {
-  if (status.ok() || status.IsNoSpace()) return status;
+  if (status.IsNoSpace()) return status;
+  if (status.ok()) {
+    std::lock_guard lock(mutex_);
+    if (first_.ok() && !(is_ending_ && *is_ending_)) return status;
+    return IOStatus::IOError("sync of " + path + ", behind a flush that failed");
+  }
   const Status failure(EIO, "table: sync of " + path + ": " + status.ToString());
   std::function<void(const Status&)> teller;
   {

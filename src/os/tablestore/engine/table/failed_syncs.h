@@ -5,6 +5,7 @@
 // only stop its own writes, which the engine may meet much later.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,17 +26,22 @@ class FailedSyncs {
   // The first, if there was one.
   Status first() const;
   // From now on each is told, in the thread that met it: one that is within RocksDB. Returns the
-  // first that nobody was told of.
-  Status tell(std::function<void(const Status&)> teller);
+  // first that nobody was told of. `is_ending`, which outlives this: a flush of something else has
+  // failed; null: nothing else is flushed.
+  Status tell(std::function<void(const Status&)> teller,
+              const std::atomic<bool>* is_ending = nullptr);
 
   // A sync of `path` has come to `status`, which it returns. A file for which there is no space is
-  // no failure of the disk: only the table's own data has no place.
+  // no failure of the disk: only the table's own data has no place. Behind a flush that failed no
+  // sync succeeds any more: the disk may have dropped what this one seems to have made durable, and
+  // RocksDB would delete the files whose rows it has.
   rocksdb::IOStatus noted(const std::string& path, rocksdb::IOStatus status);
 
  private:
   mutable std::mutex mutex_;
   Status first_;
   std::function<void(const Status&)> teller_;
+  const std::atomic<bool>* is_ending_ = nullptr;
 };
 
 // `fs`, watched.

@@ -34,8 +34,11 @@ void RowOverlay::erase_range(std::string_view begin, std::string_view end) {
 }
 
 void RowOverlay::skip_erased_ranges(RowIterator& table) const {
-  if (!table.valid()) return;
-  if (const std::string* end = erased_.end_of(table.key())) table.seek(*end);
+  while (table.valid()) {
+    const std::string* end = erased_.end_of(table.key());
+    if (!end) return;
+    table.seek(*end);
+  }
 }
 
 Status RowOverlay::visit(RowIterator& table, const Visitor& visitor) const {

@@ -249,8 +249,9 @@ Result<std::unique_ptr<Table>> Table::open(Disk& disk, const TableOptions& optio
   return table;
 }
 
-Status Table::on_failed_sync(std::function<void(const Status&)> f) {
-  return failed_syncs_->tell(std::move(f));
+Status Table::on_failed_sync(std::function<void(const Status&)> f,
+                             const std::atomic<bool>* is_ending) {
+  return failed_syncs_->tell(std::move(f), is_ending);
 }
 
 Status Table::write(std::string* batch) {

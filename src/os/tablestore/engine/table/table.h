@@ -71,8 +71,10 @@ class Table {
 
   // Before anything is acknowledged. Called where a sync of a file or of a directory of the table
   // fails, in the thread that met it, which is within RocksDB: the store has to stop at once, as
-  // what others have written may be lost with it. An error: one has failed already.
-  Status on_failed_sync(std::function<void(const Status&)> f);
+  // what others have written may be lost with it. An error: one has failed already. `is_ending`:
+  // see FailedSyncs::tell().
+  Status on_failed_sync(std::function<void(const Status&)> f,
+                        const std::atomic<bool>* is_ending = nullptr);
 
   // Writes a batch (RowBatch::take) to the memtables, atomically. Takes the batch; a lack
   // (is_lack()), as ENOSPC: nothing was written, the batch is given back and may be given again,
