@@ -143,6 +143,13 @@ class XfsTest : public RealFileSystemTest {
     struct file_clone_range range = {int64_t(int(from)), offset, length, 0};
     ASSERT_EQ(::ioctl(to, FICLONERANGE, &range), 0) << std::strerror(errno);
   }
+  void expect_written_in_place(File& file) {
+    std::vector<uint64_t> places;
+    for (uint64_t at = 0; at < mib; at += block_bytes) places.push_back(place_of(file, at));
+    ASSERT_TRUE(file.write(0, filled(mib, 'C').span()).ok());
+    for (uint64_t at = 0; at < mib; at += block_bytes)
+      EXPECT_EQ(place_of(file, at), places[at / block_bytes]) << at;
+  }
 };
 
 TEST_F(XfsTest, IsWrittenInPlace) {
@@ -175,6 +182,14 @@ TEST_F(XfsTest, AFileIsMadePlainWithItsContents) {
   expect_content(*file, mib + mib / 2, mib / 2, 'A');
   EXPECT_EQ(*file->make_plain(), 0u);
   EXPECT_FALSE(file->needs_own_flush());
+  expect_written_in_place(*file);
+}
+
+TEST_F(XfsTest, AFileThatIsMadePlainIsWrittenInPlaceBesideThat) {
+  auto file = make("f", mib);
+  share("f", "copy", 72 * block_bytes, block_bytes);
+  ASSERT_EQ(*file->make_plain(), block_bytes);
+  expect_written_in_place(*file);
 }
 
 TEST_F(XfsTest, ASharedFileNeedsFlushesOfItsOwnUntilTheCopyIsGone) {
@@ -220,21 +235,64 @@ TEST_F(XfsTest, OneThatWasSharedWhileItWasParkedIsNoticedAlsoWithoutLeases) {
   }).join();
 }
 
-// XFS copies 128 KiB around a shared block that is written, and goes on to write there.
-TEST_F(XfsTest, AfterTheCopyIsGoneItIsWrittenInPlaceAgain) {
+// By itself XFS makes a copy of 128 KiB around what is written of a shared range, and goes on to
+// write there when nothing is shared any more: also in front of it, where the extent goes on.
+struct Written {
+  const char* name;
+  uint64_t block;           // is shared and written, in the middle of an extent
+  const char* preparation;  // of the directory, in a shell, before a file is there
+};
+class XfsCopyTest : public XfsTest, public testing::WithParamInterface<Written> {};
+
+TEST_P(XfsCopyTest, AfterTheCopyIsGoneItIsWrittenInPlaceAgain) {
+  ASSERT_EQ(std::system(("cd " + at() + " && " + GetParam().preparation).c_str()), 0);
+  const uint64_t block = GetParam().block;
   auto file = make("f", mib);
-  share("f", "copy", 8 * block_bytes, block_bytes);
+  share("f", "copy", block * block_bytes, block_bytes);
   ASSERT_EQ(*file->watch(false), Sharing::shared);
-  ASSERT_TRUE(file->write(8 * block_bytes, filled(block_bytes, 'B').span()).ok());
+  ASSERT_TRUE(file->write(block * block_bytes, filled(block_bytes, 'B').span()).ok());
   ASSERT_TRUE(disk->remove("copy").ok());
-  ASSERT_EQ(*file->watch(false), Sharing::none);
+  while (*file->watch(false) == Sharing::shared)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_FALSE(file->needs_own_flush());
-  std::vector<uint64_t> places;
-  for (uint64_t block = 0; block < 32; ++block)
-    places.push_back(place_of(*file, block * block_bytes));
-  ASSERT_TRUE(file->write(0, filled(32 * block_bytes, 'C').span()).ok());
-  for (uint64_t block = 0; block < 32; ++block)
-    EXPECT_EQ(place_of(*file, block * block_bytes), places[block]) << block;
+  expect_written_in_place(*file);
+}
+
+// A file whose extents are to be larger copies these in any case, and moves all of a copy.
+INSTANTIATE_TEST_SUITE_P(Blocks, XfsCopyTest,
+                         testing::Values(Written{"first_piece", 8, "true"},
+                                         Written{"later_piece", 72, "true"},
+                                         Written{"larger_extents", 72,
+                                                 "xfs_io -c 'extsize 64k' ."}),
+                         [](const auto& info) { return info.param.name; });
+
+// One that was written before it was told to copy no more than that: from the next time on that
+// somebody else could have had it open.
+TEST_F(XfsTest, AFileThatHasCopiedMoreIsWrittenInPlaceAgain) {
+  constexpr uint64_t block = 72;
+  make("f", mib).reset();
+  {
+    const Fd fd(at() + "/f", O_RDWR | O_DIRECT);
+    struct fsxattr attributes = {};
+    ASSERT_EQ(::ioctl(fd, FS_IOC_FSGETXATTR, &attributes), 0);
+    attributes.fsx_xflags &= ~uint32_t(FS_XFLAG_COWEXTSIZE);
+    attributes.fsx_cowextsize = 0;
+    ASSERT_EQ(::ioctl(fd, FS_IOC_FSSETXATTR, &attributes), 0);
+    share("f", "copy", block * block_bytes, block_bytes);
+    const auto data = filled(block_bytes, 'B');
+    ASSERT_EQ(::pwrite(fd, data.data(), data.size(), block * block_bytes), ssize_t(data.size()));
+  }
+  auto file = disk->open("f", OpenMode::read_write).take();
+  ASSERT_TRUE(disk->remove("copy").ok());
+  std::atomic<bool> seen{false};
+  std::thread other([&] {
+    while (!seen) Fd(at() + "/f", O_RDONLY);
+  });
+  while (*file->watch(false) != Sharing::opened) {}
+  seen = true;
+  while (file->needs_own_flush()) ASSERT_TRUE(file->watch(false).ok());
+  other.join();
+  expect_written_in_place(*file);
 }
 
 class Ext4Test : public RealFileSystemTest {

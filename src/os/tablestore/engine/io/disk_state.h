@@ -29,6 +29,8 @@ struct DiskState {
   // The file system moves blocks of a file (ext4's EXT4_IOC_MOVE_EXT, as of e4defrag) in a
   // transaction that fdatasync() does not wait for.
   bool moves_unseen = false;
+  // It copies more of a shared range than what is written (XFS).
+  bool copies_more = false;
   // The first one, for ever: what a failed flush has lost no later one brings back.
   std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place

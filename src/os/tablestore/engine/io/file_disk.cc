@@ -277,6 +277,7 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
                   (options.read_only ? in_place_type : direct_works(dir.fd(), in_place_type));
   state->in_place = state->direct && in_place_type;
   state->moves_unseen = fs.f_type == ext4_magic;
+  state->copies_more = fs.f_type == xfs_magic;
   state->open_files.set_max(options.parkable_open_max);
   if (state->direct) state->large_pages = options.large_pages;
   const bool wanted_direct = options.direct;

@@ -23,6 +23,11 @@ struct SharedExtents {
 };
 int find_shared(int fd, uint64_t size, SharedExtents* out);
 
+// Has XFS copy no more of what is shared than is written. By itself it makes a copy of 128 KiB
+// around that, and later writes go there though nothing is shared any more. False: parts of such a
+// copy may be there; they are from before, or this process may not change the file's attributes.
+bool copies_what_is_written(int fd, bool is_new);
+
 // On XFS's realtime device: a flush of files on the other one does not reach it, nor the reverse.
 bool is_realtime(int fd);
 

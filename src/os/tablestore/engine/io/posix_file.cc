@@ -87,6 +87,8 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
     if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
   if (file->writable_) {
     if (file->disk_->in_place && is_realtime(fd)) file->disk_->each_needs_own_flush = true;
+    if (file->disk_->in_place && file->disk_->copies_more)
+      file->may_have_copied_more_ = !copies_what_is_written(fd, mode == OpenMode::create_new);
   }
   return std::unique_ptr<File>(std::move(file));
 }
@@ -522,10 +524,11 @@ Result<Sharing> PosixFile::look_at_extents() {
   return Sharing::none;
 }
 
-// Unsharing does for all of a range what a write does. Not for holes: they would get space. Writers
-// of the file wait for each piece.
+// Not for holes: they would get space. Writers of the file wait for each piece. Of a piece XFS
+// (6.18) looks at what was copied where that begins at the piece's first block or behind an
+// extent's end: by single blocks it finds all.
 int PosixFile::end_copies_on_write(const std::vector<ByteRange>& own) {
-  constexpr uint64_t piece_bytes = 32 << 20;
+  const uint64_t piece_bytes = own_flush_ && may_have_copied_more_ ? block_bytes : 32 << 20;
   for (const ByteRange& range : own) {
     for (uint64_t done = 0; done < range.length; done += piece_bytes) {
       if (disk_->unshare_unsupported) return 0;
