@@ -21,6 +21,7 @@
 
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_disk.h"
+#include "os/tablestore/engine/io/file_extents.h"
 #include "os/tablestore/engine/io/posix_file.h"
 #include "test/tablestore/engine/forbidden_call.h"
 #include "test/tablestore/engine/test_directory.h"
@@ -111,16 +112,16 @@ class RealFileSystemTest : public testing::Test {
     ASSERT_TRUE(file.read(offset, found.span()).ok());
     EXPECT_EQ(std::memcmp(found.data(), filled(bytes, value).data(), bytes), 0) << offset;
   }
+  static int fd_of(File& file) { return static_cast<PosixFile&>(file).fd(); }
   // Where a block lies on the device.
   uint64_t place_of(File& file, uint64_t offset) {
-    const int fd = static_cast<PosixFile&>(file).fd();
     alignas(struct fiemap) std::byte
         memory[sizeof(struct fiemap) + sizeof(struct fiemap_extent)] = {};
     auto* map = reinterpret_cast<struct fiemap*>(memory);
     map->fm_start = offset;
     map->fm_length = block_bytes;
     map->fm_extent_count = 1;
-    EXPECT_EQ(::ioctl(fd, FS_IOC_FIEMAP, map), 0);
+    EXPECT_EQ(::ioctl(fd_of(file), FS_IOC_FIEMAP, map), 0);
     EXPECT_EQ(map->fm_mapped_extents, 1u);
     const auto& extent = map->fm_extents[0];
     return extent.fe_physical + (offset - extent.fe_logical);
@@ -142,6 +143,16 @@ class XfsTest : public RealFileSystemTest {
     const Fd from(at() + "/" + name, O_RDONLY), to(at() + "/" + copy, O_WRONLY | O_CREAT);
     struct file_clone_range range = {int64_t(int(from)), offset, length, 0};
     ASSERT_EQ(::ioctl(to, FICLONERANGE, &range), 0) << std::strerror(errno);
+  }
+  // XFS frees the blocks of a copy that was removed a moment later.
+  void wait_until_not_shared(int fd) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+    bool shared = true;
+    while (shared && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ASSERT_EQ(find_shared(fd, mib, &shared), 0);
+    }
+    ASSERT_FALSE(shared);
   }
   void expect_written_in_place(File& file) {
     std::vector<uint64_t> places;
@@ -199,9 +210,8 @@ TEST_F(XfsTest, ASharedFileNeedsFlushesOfItsOwnUntilTheCopyIsGone) {
   EXPECT_TRUE(file->needs_own_flush());
   EXPECT_EQ(*file->watch(false), Sharing::shared);
   ASSERT_TRUE(disk->remove("copy").ok());
-  // XFS frees the copy's blocks a moment later.
-  while (*file->watch(false) == Sharing::shared)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until_not_shared(fd_of(*file));
+  EXPECT_EQ(*file->watch(false), Sharing::none);
   EXPECT_FALSE(file->needs_own_flush());
 }
 
@@ -252,13 +262,12 @@ TEST_P(XfsCopyTest, AfterTheCopyIsGoneItIsWrittenInPlaceAgain) {
   ASSERT_EQ(*file->watch(false), Sharing::shared);
   ASSERT_TRUE(file->write(block * block_bytes, filled(block_bytes, 'B').span()).ok());
   ASSERT_TRUE(disk->remove("copy").ok());
-  while (*file->watch(false) == Sharing::shared)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until_not_shared(fd_of(*file));
+  ASSERT_EQ(*file->watch(false), Sharing::none);
   ASSERT_FALSE(file->needs_own_flush());
   expect_written_in_place(*file);
 }
 
-// A file whose extents are to be larger copies these in any case, and moves all of a copy.
 INSTANTIATE_TEST_SUITE_P(Blocks, XfsCopyTest,
                          testing::Values(Written{"first_piece", 8, "true"},
                                          Written{"later_piece", 72, "true"},
@@ -266,33 +275,29 @@ INSTANTIATE_TEST_SUITE_P(Blocks, XfsCopyTest,
                                                  "xfs_io -c 'extsize 64k' ."}),
                          [](const auto& info) { return info.param.name; });
 
-// One that was written before it was told to copy no more than that: from the next time on that
-// somebody else could have had it open.
-TEST_F(XfsTest, AFileThatHasCopiedMoreIsWrittenInPlaceAgain) {
-  constexpr uint64_t block = 72;
+// A process before, say, which has ended.
+TEST_F(XfsTest, AFileOfWhichWrittenBlocksWereSharedIsWrittenInPlaceWhenItIsOpened) {
   make("f", mib).reset();
+  share("f", "copy", 72 * block_bytes, 2 * block_bytes);
   {
     const Fd fd(at() + "/f", O_RDWR | O_DIRECT);
-    struct fsxattr attributes = {};
-    ASSERT_EQ(::ioctl(fd, FS_IOC_FSGETXATTR, &attributes), 0);
-    attributes.fsx_xflags &= ~uint32_t(FS_XFLAG_COWEXTSIZE);
-    attributes.fsx_cowextsize = 0;
-    ASSERT_EQ(::ioctl(fd, FS_IOC_FSSETXATTR, &attributes), 0);
-    share("f", "copy", block * block_bytes, block_bytes);
-    const auto data = filled(block_bytes, 'B');
-    ASSERT_EQ(::pwrite(fd, data.data(), data.size(), block * block_bytes), ssize_t(data.size()));
+    const auto data = filled(2 * block_bytes, 'B');
+    ASSERT_EQ(::pwrite(fd, data.data(), data.size(), 72 * block_bytes), ssize_t(data.size()));
+    ASSERT_TRUE(disk->remove("copy").ok());
+    wait_until_not_shared(fd);
   }
   auto file = disk->open("f", OpenMode::read_write).take();
-  ASSERT_TRUE(disk->remove("copy").ok());
-  std::atomic<bool> seen{false};
-  std::thread other([&] {
-    while (!seen) Fd(at() + "/f", O_RDONLY);
-  });
-  while (*file->watch(false) != Sharing::opened) {}
-  seen = true;
-  while (file->needs_own_flush()) ASSERT_TRUE(file->watch(false).ok());
-  other.join();
+  ASSERT_EQ(*file->watch(false), Sharing::none);
   expect_written_in_place(*file);
+}
+
+class XfsOfLargeBlocksTest : public RealFileSystemTest {};
+
+TEST_F(XfsOfLargeBlocksTest, FlushesEachFile) {
+  mount({FileSystem::xfs, "-b size=16k", ""});
+  if (!mounted) return;
+  open_disk();
+  EXPECT_TRUE(make("f", mib)->needs_own_flush());
 }
 
 class Ext4Test : public RealFileSystemTest {

@@ -24,13 +24,11 @@ struct DiskState {
   std::atomic<bool> write_zeroes_unsupported{false};
   std::atomic<bool> unshare_unsupported{false};
   // A flush of one file covers no other one, though writes are direct: some lie on XFS's realtime
-  // device, or every write goes to a new place.
+  // device, or every write goes to a new place, or may go through the page cache.
   std::atomic<bool> each_needs_own_flush{false};
   // The file system moves blocks of a file (ext4's EXT4_IOC_MOVE_EXT, as of e4defrag) in a
   // transaction that fdatasync() does not wait for.
   bool moves_unseen = false;
-  // It copies more of a shared range than what is written (XFS).
-  bool copies_more = false;
   // The first one, for ever: what a failed flush has lost no later one brings back.
   std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place

@@ -277,7 +277,8 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
                   (options.read_only ? in_place_type : direct_works(dir.fd(), in_place_type));
   state->in_place = state->direct && in_place_type;
   state->moves_unseen = fs.f_type == ext4_magic;
-  state->copies_more = fs.f_type == xfs_magic;
+  // XFS writes part of a block that it would have to copy through the page cache.
+  state->each_needs_own_flush = fs.f_type == xfs_magic && uint64_t(fs.f_bsize) > block_bytes;
   state->open_files.set_max(options.parkable_open_max);
   if (state->direct) state->large_pages = options.large_pages;
   const bool wanted_direct = options.direct;

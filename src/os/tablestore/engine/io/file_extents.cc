@@ -93,7 +93,7 @@ int for_each_extent(int fd, uint64_t size, Visit visit) {
   return 0;
 }
 
-bool is_unknown(int error) {
+bool has_no_map(int error) {
   return error == EOPNOTSUPP || error == ENOTTY || error == EBADR || error == EINVAL;
 }
 
@@ -114,7 +114,7 @@ int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out,
     known = end;
   });
   *has_map = error == 0;
-  if (error && !is_unknown(error)) return error;
+  if (error && !has_no_map(error)) return error;
   if (error) {
     out->assign(1, {0, size});
   } else {
@@ -123,24 +123,12 @@ int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out,
   return 0;
 }
 
-int find_shared(int fd, uint64_t size, SharedExtents* out) {
-  *out = {};
-  const int error = for_each_extent(fd, size, [&](uint64_t begin, uint64_t end, uint32_t flags) {
-    if (flags & FIEMAP_EXTENT_SHARED) out->shared = true;
-    if (!(flags & ~plain_flags)) append(begin, end, &out->own);
+int find_shared(int fd, uint64_t size, bool* shared) {
+  *shared = false;
+  const int error = for_each_extent(fd, size, [&](uint64_t, uint64_t, uint32_t flags) {
+    if (flags & FIEMAP_EXTENT_SHARED) *shared = true;
   });
-  return is_unknown(error) ? 0 : error;
-}
-
-bool copies_what_is_written(int fd, bool is_new) {
-  struct fsxattr attributes;
-  if (::ioctl(fd, FS_IOC_FSGETXATTR, &attributes) != 0) return is_unknown(errno);
-  if (attributes.fsx_xflags & FS_XFLAG_COWEXTSIZE && attributes.fsx_cowextsize == block_bytes)
-    return true;
-  attributes.fsx_xflags |= FS_XFLAG_COWEXTSIZE;
-  attributes.fsx_cowextsize = block_bytes;
-  if (::ioctl(fd, FS_IOC_FSSETXATTR, &attributes) == 0) return is_new;
-  return is_unknown(errno);  // nor can it share anything
+  return has_no_map(error) ? 0 : error;
 }
 
 bool is_realtime(int fd) {

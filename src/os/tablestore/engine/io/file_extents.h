@@ -15,18 +15,9 @@ namespace tablestore {
 int find_unwritten(int fd, uint64_t size, std::vector<ByteRange>* out,
                    std::vector<ByteRange>* holes, bool* has_map);
 
-// Whether another file has blocks of this one, too, and which parts of it are written and its own.
-// 0 or an errno; success with nothing of both where the file system has no extent map.
-struct SharedExtents {
-  bool shared = false;
-  std::vector<ByteRange> own;
-};
-int find_shared(int fd, uint64_t size, SharedExtents* out);
-
-// Has XFS copy no more of what is shared than is written. By itself it makes a copy of 128 KiB
-// around that, and later writes go there though nothing is shared any more. False: parts of such a
-// copy may be there; they are from before, or this process may not change the file's attributes.
-bool copies_what_is_written(int fd, bool is_new);
+// Whether another file has blocks of this one, too. 0 or an errno; success with false where the
+// file system has no extent map.
+int find_shared(int fd, uint64_t size, bool* shared);
 
 // On XFS's realtime device: a flush of files on the other one does not reach it, nor the reverse.
 bool is_realtime(int fd);

@@ -87,8 +87,6 @@ Result<std::unique_ptr<File>> PosixFile::open(std::shared_ptr<DiskState> disk, i
     if (Status s = file->lock(lock_wait_ms); !s.ok()) return s;
   if (file->writable_) {
     if (file->disk_->in_place && is_realtime(fd)) file->disk_->each_needs_own_flush = true;
-    if (file->disk_->in_place && file->disk_->copies_more)
-      file->may_have_copied_more_ = !copies_what_is_written(fd, mode == OpenMode::create_new);
   }
   return std::unique_ptr<File>(std::move(file));
 }
@@ -445,6 +443,15 @@ Result<uint64_t> PosixFile::make_plain() {
     bytes += range.length;
   }
   if (!bytes) return bytes;
+  {
+    const Use use(*this);
+    if (!use.status().ok()) return use.status();
+    const int error = end_copies_on_write();
+    if (is_lack_of_space(error))
+      own_flush_ = true;  // until watch() has done it
+    else if (error)
+      return failed(error, "unshare");
+  }
   if (Status s = flush(); !s.ok()) return s;
   auto left = unwritten();
   if (!left.ok()) return left.status();
@@ -499,19 +506,19 @@ Result<Sharing> PosixFile::watch_open(bool look) {
 }
 
 Result<Sharing> PosixFile::look_at_extents() {
-  SharedExtents extents;
-  if (const int error = find_shared(fd_, size_bytes(), &extents)) {
+  bool shared;
+  if (const int error = find_shared(fd_, size_bytes(), &shared)) {
     return failed(error, "list extents");
   }
-  if (extents.shared) {
+  if (shared) {
     if (own_flush_.exchange(true)) return Sharing::shared;
     // Found by looking: what has moved since the copy was made is made durable now.
     if (Status s = flush_open(); !s.ok()) return s;
     return Sharing::shared;
   }
   if (own_flush_ || !looked_) {
-    const int error = end_copies_on_write(extents.own);
-    if (error == ENOSPC || error == EDQUOT) {  // it wants a little space for that: later, then
+    const int error = end_copies_on_write();
+    if (is_lack_of_space(error)) {  // it wants a little: later, then
       own_flush_ = true;
       return Sharing::opened;
     }
@@ -520,27 +527,28 @@ Result<Sharing> PosixFile::look_at_extents() {
   looked_ = true;
   if (!own_flush_) return Sharing::none;
   if (Status s = flush_open(); !s.ok()) return s;
+  // The kernel lets in whoever has waited for too long.
+  if (lease_.held() && lease_.is_wanted()) return Sharing::opened;
   own_flush_ = false;
   return Sharing::none;
 }
 
-// Not for holes: they would get space. Writers of the file wait for each piece. Of a piece XFS
-// (6.18) looks at what was copied where that begins at the piece's first block or behind an
-// extent's end: by single blocks it finds all.
-int PosixFile::end_copies_on_write(const std::vector<ByteRange>& own) {
-  const uint64_t piece_bytes = own_flush_ && may_have_copied_more_ ? block_bytes : 32 << 20;
-  for (const ByteRange& range : own) {
-    for (uint64_t done = 0; done < range.length; done += piece_bytes) {
-      if (disk_->unshare_unsupported) return 0;
-      const uint64_t length = std::min(range.length - done, piece_bytes);
-      const int result = uninterrupted([&] {
-        return ::fallocate(fd_, FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE,
-                           static_cast<off_t>(range.offset + done), static_cast<off_t>(length));
-      });
-      if (result == 0) continue;
-      if (errno != EOPNOTSUPP && errno != EINVAL) return errno;
-      disk_->unshare_unsupported = true;
-    }
+// Unsharing gives up what XFS keeps ready, all of it, where it finds nothing shared and no page of
+// the file waits to be written. So it is asked to unshare what nobody could have shared, behind the
+// end, which dirties no page, and the space that it gives there is given back. (What it is asked to
+// unshare it writes where that was kept ready, but it looks for that behind the end of an extent
+// only: of a range in the middle of one it leaves it there, and dirties pages beside it.)
+int PosixFile::end_copies_on_write() {
+  if (disk_->unshare_unsupported) return 0;
+  const auto behind_the_end = off_t(size_bytes());
+  for (const int mode : {FALLOC_FL_UNSHARE_RANGE, FALLOC_FL_PUNCH_HOLE}) {
+    const int result = uninterrupted([&] {
+      return ::fallocate(fd_, mode | FALLOC_FL_KEEP_SIZE, behind_the_end, off_t(block_bytes));
+    });
+    if (result == 0) continue;
+    if (errno != EOPNOTSUPP && errno != EINVAL) return errno;
+    disk_->unshare_unsupported = true;
+    return 0;
   }
   return 0;
 }

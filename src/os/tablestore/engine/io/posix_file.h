@@ -96,9 +96,9 @@ class PosixFile : public File, private OpenFiles::Parkable {
   Status rewrite(const ByteRange& range);
   // Of watch(): what the extents say, where nobody else has the file open.
   Result<Sharing> look_at_extents();
-  // 0 or an errno. What was copied beside a shared block that was written, where more is copied
-  // than that, is moved now (copies_what_is_written()).
-  int end_copies_on_write(const std::vector<ByteRange>& own);
+  // 0 or an errno. Where a shared block was written XFS keeps blocks ready for its neighbours, and
+  // writes these to there, too, though nothing is shared any more. This makes it give them up.
+  int end_copies_on_write();
   // "<directory>/<path>", and with a range " at <offset>+<length>".
   std::string name() const;
   Status failed(int error, const char* doing) const;
@@ -113,7 +113,6 @@ class PosixFile : public File, private OpenFiles::Parkable {
   const std::string path_;
   const bool writable_;
   const unsigned lock_wait_ms_;
-  bool may_have_copied_more_ = false;  // than what was written
   bool can_park_ = false;
   dev_t device_ = 0;   // where it can be parked
   ino_t inode_ = 0;
