@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,7 +13,7 @@ import rados
 from cephcluster.daemons import Daemon
 from cephcluster.errors import ClusterError
 from cephcluster.scrub import deep_scrub
-from cephcluster.tool import run_tool
+from cephcluster.tool import COMMAND_SECONDS, run_tool
 from cephcluster.wait import wait_until
 
 from .bed import Bed, check, check_bytes, check_equal, test
@@ -214,6 +216,7 @@ def a_repair_of_the_primarys_table_makes_no_object_absent(bed: Bed) -> str:
         for place in places_in_table(bed, primary, mark):
             place.flip()
         repair_by_tool(bed, primary)
+        check_equal(losses(bed, primary), (1, ["TABLESTORE_OBJECTS_LOST"]), "what fsck says")
         bed.cluster.restart_killed(primary)
         bed.cluster.recovered()
         check_equal(group_of(bed, io)["acting_primary"], int(primary.ident), "the primary")
@@ -317,6 +320,14 @@ def wait_for_state(bed: Bed, io: rados.Ioctx, condition: Callable[[str], bool]) 
     wait_until("the placement group's state to be what it should be",
                lambda: condition(str(group_of(bed, io)["state"])), REPAIR_SECONDS,
                explain=lambda: [str(group_of(bed, io)["state"])])
+
+
+def losses(bed: Bed, osd: Daemon) -> tuple[int, list[str]]:
+    """How the tool's fsck ends, and what it says is lost."""
+    said = subprocess.run(["ceph-tablestore-tool", "fsck", "--format", "json", "--path",
+                           str(bed.cluster.layout.data(osd.name))],
+                          stdout=subprocess.PIPE, timeout=COMMAND_SECONDS, check=False)
+    return said.returncode, list(json.loads(said.stdout)["losses"])
 
 
 def repair_by_tool(bed: Bed, osd: Daemon) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cephcluster.daemons import Daemon
+from cephcluster.errors import ClusterError
 from cephcluster.tool import COMMAND_SECONDS, run_tool
 
 from .bed import Bed, check, check_equal, test
@@ -21,6 +22,7 @@ DONE, ERRORS, USAGE, IN_USE, NO_STORE, FAILED, NO_SPACE = 0, 1, 2, 3, 4, 5, 6
 LOOKING = ("fsck", "fsck --deep", "show-label", "stats", "containers", "free-dump", "free-score",
            "list", "log-dump")
 ONLY = ("tablestore",)
+ZAP = "--yes-i-really-really-mean-it"
 
 
 def run(bed: Bed, path: Path, command: str, *more: object, expect: int = DONE
@@ -182,12 +184,54 @@ def taken(path: Path) -> int:
 
 
 @test(stores=ONLY)
+def store_tool_names_what_to_do_where_files_of_the_directory_are_lost(bed: Bed) -> None:
+    store = bed.file("lost_files_store")
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir()
+    make_small(store)
+    uuid = (store / "fsid").read_text()
+
+    # As a power cut after a copy of them leaves them.
+    (store / "fsid").write_text("")
+    check("prime" in refused(bed, store, "stats", expect=NO_STORE), "an empty fsid file")
+    try:
+        make_small(store, "--fsid", "11111111-2222-3333-4444-555555555555",
+                   "--err-to-stderr=true")
+        raise AssertionError("another store was made over one")
+    except ClusterError as error:
+        check("prime" in " ".join(error.details), f"mkfs says {error.details}")
+    told(bed, store, "prime")
+    check_equal((store / "fsid").read_text(), uuid, "the uuid")
+    (store / "fsid").unlink()
+    refused(bed, store, "set-label-key", "--key", "a", "--value", "b", expect=NO_STORE)
+    check(not (store / "fsid").exists(), "an empty fsid file was made")
+    told(bed, store, "prime")
+    told(bed, store, "fsck")
+
+    # As a zap that was killed leaves it.
+    (store / "label").unlink()
+    (store / "fsid").write_text("")
+    told(bed, store, "zap", ZAP)
+    check_equal(list(store.iterdir()), [], "what is left")
+    make_small(store)
+    (store / "label").unlink()
+    (store / "fsid").write_text("")
+    make_small(store)
+    told(bed, store, "fsck")
+    shutil.rmtree(store)
+
+
+def make_small(store: Path, *more: object) -> None:
+    run_tool("ceph-objectstore-tool", "--no-mon-config", "--type", "tablestore", "--op", "mkfs",
+             "--data-path", store, "--tablestore_log_size=64M", "--tablestore_capacity=1G", *more)
+
+
+@test(stores=ONLY)
 def store_tool_changes_the_label_of_a_store(bed: Bed) -> str:
     store = bed.file("label_store")
     shutil.rmtree(store, ignore_errors=True)
     store.mkdir()
-    run_tool("ceph-objectstore-tool", "--no-mon-config", "--type", "tablestore", "--op", "mkfs",
-             "--data-path", store, "--tablestore_log_size=64M", "--tablestore_capacity=1G")
+    make_small(store)
     told(bed, store, "set-label-key", "--key", "whoami", "--value", "77")
     told(bed, store, "set-label-key", "--key", "note", "--value", "in the third rack")
     told(bed, store, "rm-label-key", "--key", "note")
@@ -215,9 +259,15 @@ def store_tool_changes_the_label_of_a_store(bed: Bed) -> str:
           f"expand says {grown}")
     told(bed, store, "fsck", "--deep")
 
+    # As ceph-volume keeps what it was given.
+    (store / "ceph-volume.json").write_text('{"capacity": 900000000, "provision": 0}')
+    check("--capacity" in refused(bed, store, "shrink", "--size", "600M", expect=USAGE),
+          "a capacity of ceph-volume does not count")
+    (store / "ceph-volume.json").unlink()
+
     (store / "keyring").write_text("mine\n")
     refused(bed, store, "zap", expect=USAGE)
-    told(bed, store, "zap", "--yes-i-really-really-mean-it")
+    told(bed, store, "zap", ZAP)
     check_equal(sorted(path.name for path in store.iterdir()), ["keyring", "whoami"],
                 "what is left")
     shutil.rmtree(store)

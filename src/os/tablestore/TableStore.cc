@@ -107,7 +107,9 @@ int TableStore::open(OpenFor purpose)
     return r;
   r = home.dir.read_fsid(&fsid);
   if (r == -ENOENT)
-    derr << __func__ << " the fsid file is empty: mkfs did not complete; run it again" << dendl;
+    derr << __func__ << " the fsid file is empty: where there is a label (ceph-tablestore-tool "
+         << "show-label), run ceph-tablestore-tool prime; else mkfs did not complete: run it again"
+         << dendl;
   if (r == 0)
     r = MountedStore::open(home, fsid, injected, purpose, &store);
   if (r < 0)

@@ -97,6 +97,7 @@ int MountedStore::open_engine(StoreHome& home, const uuid_d& fsid, OpenFor purpo
   if (home.surroundings->threads().run_by_themselves())
     foundation->table_cache = MemoryBudget::make_table_cache(home.cct, options.table_cache_bytes);
   options.read_only = is_read_only(purpose);
+  options.for_repair = purpose == OpenFor::repair;
   options.table_cache = foundation->table_cache;
   options.troubles = foundation->troubles;
   options.read_retries = foundation->spurious_reads.of_engine();
@@ -243,6 +244,7 @@ int MountedStore::load_collections(OpenFor purpose, Found& found)
     found.damaged_rows.push_back("that of the collection " + stringify(cid));
     all_known &= cid.is_meta();
   }
+  all_collections_known = all_known;
   // An OSD would take what is not listed for what is not there.
   if (all_known || purpose != OpenFor::use)
     return 0;
@@ -289,6 +291,8 @@ void MountedStore::start()
   admin.emplace(AdminCommands::Parts{cct, engine, collections, listing, objects, lost_names,
                                      compaction, statistics});
 }
+
+bool MountedStore::knows_all_collections() const { return all_collections_known; }
 
 // ---- umount
 

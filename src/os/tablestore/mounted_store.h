@@ -136,7 +136,11 @@ class MountedStore {
   MemoryBudget memory;
   Statistics statistics;
 
+  /// False: rows of collections are damaged, and objects may be in others than are known.
+  bool knows_all_collections() const;
+
  private:
+  bool all_collections_known = true;
   CollectionRows collection_rows;
   std::shared_ptr<Txn> mended;   ///< rows that no mount for use has written yet
   std::optional<AdminCommands> admin;

@@ -7,6 +7,7 @@
 
 #include "common/ceph_argparse.h"
 #include "common/ceph_context.h"
+#include "common/ceph_json.h"
 #include "common/config.h"
 #include "global/global_context.h"
 #include "global/global_init.h"
@@ -20,21 +21,59 @@ namespace {
 
 constexpr const char* program = "ceph-tablestore-tool: ";
 
+/// What its OSD is started with, as far as the directory tells: its name, and a capacity that was
+/// given to ceph-volume.
+std::vector<std::string> osd_options(const std::string& path)
+{
+  std::vector<std::string> found;
+  std::ifstream in(path + "/whoami");
+  std::string number;
+  in >> number;
+  if (!number.empty() && number.find_first_not_of("0123456789") == number.npos)
+    found.push_back("--name=osd." + number);
+  const std::string settings = path + "/ceph-volume.json";
+  JSONParser json;
+  uint64_t capacity = 0;
+  if (std::filesystem::exists(settings)) {
+    try {
+      if (!json.parse(settings.c_str()))
+        throw JSONDecoder::err("not JSON");
+      JSONDecoder::decode_json("capacity", capacity, &json);
+    } catch (const JSONDecoder::err& e) {
+      throw Failure(exit_failed, settings + ": " + e.what() + "; mend it, or remove it");
+    }
+  }
+  if (capacity > 0)
+    found.push_back("--tablestore_capacity=" + std::to_string(capacity));
+  return found;
+}
+
 /// Of an OSD: its section of ceph.conf has what the store was made with. No monitor is asked.
 boost::intrusive_ptr<CephContext> make_context(const Options& options, const CapturedLog& log)
 {
-  const std::map<std::string, std::string> settings = {
-      {"log_to_stderr", "false"},  {"err_to_stderr", "false"}, {"log_file", log.path()},
-      {"log_max_recent", "1"},     {"admin_socket", ""},       {"debug_tablestore", "0/0"},
-      {"tablestore_stock_size", "0"},   // it would be made while `trim` gives it back
-  };
+  // In this order: what the OSD's own configuration has is overruled, what the caller gives counts.
+  std::vector<std::string> words = osd_options(options.path);
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
+           {"log_to_stderr", "false"},
+           {"err_to_stderr", "false"},
+           {"log_to_file", "true"},
+           {"log_file", log.path()},
+           {"log_max_recent", "1"},
+           {"admin_socket", ""},
+           {"debug_tablestore", "0/0"},
+           {"tablestore_stock_size", "0"},   // it would be made while `trim` gives it back
+           // Nor is free space given back but by what is asked: an OSD may be to keep it.
+           {"tablestore_punch_rate", "0"},
+       })
+    words.push_back("--" + std::string(name) + "=" + value);
+  words.insert(words.end(), options.of_ceph.begin(), options.of_ceph.end());
   std::vector<const char*> args;
-  for (const std::string& word : options.of_ceph)
+  for (const std::string& word : words)
     args.push_back(word.c_str());
   // Where there is none, nobody needs to be told.
   const bool has_file = std::filesystem::exists("/etc/ceph/ceph.conf");
   auto cct = global_init(
-      &settings, args, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
+      nullptr, args, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
       CINIT_FLAG_NO_MON_CONFIG | (has_file ? 0 : CINIT_FLAG_NO_DEFAULT_CONFIG_FILE));
   common_init_finish(g_ceph_context);
   if (!args.empty())

@@ -34,14 +34,27 @@ void require_ok(const Status& s)
     throw Failure(exit_of(-s.code()), s.what());
 }
 
-LockedStore::LockedStore(const Call& call) : lock(call.cct, call.options.path)
+LockedStore::LockedStore(const Call& call, StoreDir::Open how)
+  : lock(call.cct, call.options.path)
 {
   refuse_in_use(call, Mount::For::use);
-  // Of a directory that is to be primed, the fsid file may be missing.
-  require(lock.open(StoreDir::Open::create), "cannot lock " + call.options.path);
-  auto disk = open_file_disk(call.options.path, {});
+  require(lock.open(how), "cannot lock " + call.options.path);
+  FileDiskOptions options;
+  options.lock_wait_ms = 0;
+  auto disk = open_file_disk(call.options.path, options);
   require_ok(disk.status());
   opened = disk.take();
+  auto first_segment = opened->open("log/0", OpenMode::read_write);
+  if (first_segment.status().code() == EBUSY)
+    throw Failure(exit_in_use, first_segment.status().what());
+  if (first_segment.ok())
+    log = first_segment.take();
+}
+
+void LockedStore::disown()
+{
+  require(lock.clear_fsid(), "cannot write the fsid file");
+  log = nullptr;
 }
 
 }  // namespace tablestore_tool

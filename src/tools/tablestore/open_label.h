@@ -22,12 +22,16 @@ void require_ok(const tablestore::Status& s);
 /// A store that nobody else can open while this lives, for changes of its label and its directory.
 class LockedStore {
  public:
-  explicit LockedStore(const Call& call);
+  /// `how`: Open::create also where the fsid file is missing, which makes an empty one.
+  LockedStore(const Call& call, tablestore::StoreDir::Open how);
   tablestore::Disk& disk() { return *opened; }
+  /// From here on the directory holds what an mkfs was interrupted in.
+  void disown();
 
  private:
   tablestore::StoreDir lock;
   std::unique_ptr<tablestore::Disk> opened;
+  std::unique_ptr<tablestore::File> log;   ///< whose lock an OSD has, with or without an fsid file
 };
 
 /// The option tablestore_capacity, where ceph.conf does not have it.

@@ -74,26 +74,26 @@ Exit trim(Call& call)
   return goes_on ? exit_done : exit_interrupted;
 }
 
-/// The label first: without it there is no store, and what is left of it a later mkfs removes. The
-/// fsid file, whose lock is held, last.
+/// The label first: without it, and with an empty fsid file, there is no store, and what is left of
+/// it a later mkfs removes. The type last: by that file a zap that was interrupted goes on.
 Exit zap(Call& call)
 {
   if (!call.options.yes)
     throw Failure(exit_usage, "all objects in " + call.options.path + " will be lost; if that is "
                               "meant, add --yes-i-really-really-mean-it");
-  LockedStore store(call);
+  LockedStore store(call, StoreDir::Open::create);
   Disk& disk = store.disk();
   call.f.open_array_section("removed");
   const auto note = [&call](const char* name, const Status& s) {
     require_ok(s);
     call.f.dump_string("name", name);
   };
-  for (const char* file : {"label", "type"})
-    note(file, disk.remove(file));
+  note("label", disk.remove("label"));
   require_ok(disk.sync_dir(""));
+  store.disown();
   for (const char* dir : {"log", "table", "containers"})
     note(dir, disk.remove_tree(dir));
-  for (const char* file : {"ballast", "ballast-to-open", "fsid"})
+  for (const char* file : {"ballast", "ballast-to-open", "fsid", "type"})
     note(file, disk.remove(file));
   require_ok(disk.sync_dir(""));
   call.f.close_section();

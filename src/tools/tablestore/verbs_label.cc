@@ -1,8 +1,12 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-#include <filesystem>
-#include <fstream>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
 
+#include "common/errno.h"
+#include "common/safe_io.h"
+#include "include/buffer.h"
 #include "os/ObjectStore.h"
 #include "tools/tablestore/open_label.h"
 
@@ -20,7 +24,7 @@ void require_key(const Options& options)
 
 void change_label(Call& call, const std::function<void(Label&)>& change)
 {
-  LockedStore store(call);
+  LockedStore store(call, StoreDir::Open::use);
   auto label = read_label(store.disk());
   require_ok(label.status());
   change(*label);
@@ -40,11 +44,33 @@ bool is_name_of_file(const std::string& key)
 
 std::string content_of(const std::string& file)
 {
-  std::ifstream in(file);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::string text, why;
+  bufferlist found;
+  if (const int r = found.read_file(file.c_str(), &why); r < 0 && r != -ENOENT)
+    throw Failure(exit_failed, why);
+  text = found.to_str();
   while (text.ends_with('\n'))
     text.pop_back();
   return text;
+}
+
+/// All of it or nothing, also after a power cut.
+void make_file(const std::string& file, const std::string& text, mode_t mode)
+{
+  const std::string made = file + ".new";
+  ::unlink(made.c_str());
+  const int fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  int r = fd < 0 ? -errno : 0;
+  if (r == 0)
+    r = safe_write(fd, text.data(), text.size());
+  if (r == 0 && ::fsync(fd) != 0)
+    r = -errno;
+  if (fd >= 0 && ::close(fd) != 0 && r == 0)
+    r = -errno;
+  if (r == 0 && ::rename(made.c_str(), file.c_str()) != 0)
+    r = -errno;
+  if (r < 0)
+    throw Failure(exit_of(r), "cannot write " + file + ": " + cpp_strerror(r));
 }
 
 }  // namespace
@@ -73,7 +99,7 @@ Exit rm_label_key(Call& call)
 /// What is there stays; where it says something else than the label, nothing is made.
 Exit prime(Call& call)
 {
-  LockedStore store(call);
+  LockedStore store(call, StoreDir::Open::create);
   const Label label = read_label_of(call.options.path);
   std::map<std::string, std::string> wanted = {{"type", "tablestore"},
                                                {"fsid", as_text(label.store_uuid)}};
@@ -96,14 +122,7 @@ Exit prime(Call& call)
   });
   call.f.open_array_section("made");
   for (const auto& [name, text] : wanted) {
-    const std::string file = call.options.path + "/" + name;
-    std::ofstream out(file, std::ios::trunc);
-    if (name == "keyring")
-      std::filesystem::permissions(file, std::filesystem::perms(0600));
-    out << text << "\n";
-    out.close();
-    if (!out)
-      throw Failure(exit_failed, "cannot write " + file);
+    make_file(call.options.path + "/" + name, text + "\n", name == "keyring" ? 0600 : 0644);
     call.f.dump_string("file", name);
   }
   call.f.close_section();

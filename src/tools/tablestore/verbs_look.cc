@@ -25,11 +25,12 @@ std::string as_time(uint64_t unix_seconds)
 
 constexpr int listed_at_once = 1000;
 
-/// Calls visit(collection, object) until it returns false. -EIO: some could not be listed.
+/// Calls visit(collection, object) until it returns false. -EIO: some could not be listed, or are
+/// in collections that nobody knows.
 int walk(MountedStore& store, const std::string& only,
          const std::function<bool(Collection&, const ghobject_t&)>& visit)
 {
-  int result = 0;
+  int result = store.knows_all_collections() || !only.empty() ? 0 : -EIO;
   for (const CollectionRef& c : store.collections.all()) {
     if (!only.empty() && stringify(c->cid) != only)
       continue;
@@ -51,6 +52,15 @@ int walk(MountedStore& store, const std::string& only,
     }
   }
   return result;
+}
+
+/// `all_known`: all that is there has been looked at.
+[[noreturn]] void throw_not_found(bool all_known, const std::string& what)
+{
+  if (all_known)
+    throw Failure(exit_no_store, "there is no " + what);
+  throw Failure(exit_errors, what + " is not found, but not all of the store can be read, and it "
+                                    "may be there: fsck says more");
 }
 
 }  // namespace
@@ -119,7 +129,7 @@ Exit list(Call& call)
   if (!call.options.collection.empty()) {
     coll_t cid;
     if (!cid.parse(call.options.collection) || !store.collections.find(cid))
-      throw Failure(exit_no_store, "there is no collection " + call.options.collection);
+      throw_not_found(store.knows_all_collections(), "collection " + call.options.collection);
   }
   uint64_t listed = 0;
   f.open_array_section("objects");
@@ -151,6 +161,7 @@ Exit dump_onode(Call& call)
   Mount mount(call, Mount::For::reading);
   MountedStore& store = mount.parts();
   unsigned found = 0;
+  bool all_known = store.knows_all_collections();
   const auto dump = [&](Collection& c, const ghobject_t& oid) {
     call.f.open_object_section("onode");
     call.f.dump_string("collection", stringify(c.cid));
@@ -171,10 +182,11 @@ Exit dump_onode(Call& call)
       return each.hobj.oid.name != call.options.object || dump(c, each);
     });
     require(r == -EIO ? 0 : r, "cannot list");
+    all_known &= r == 0;
   }
   call.f.close_section();
   if (found == 0)
-    throw Failure(exit_no_store, "there is no object " + call.options.object);
+    throw_not_found(all_known, "object " + call.options.object);
   return exit_done;
 }
 

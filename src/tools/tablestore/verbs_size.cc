@@ -19,13 +19,15 @@ void refuse_where_configured(const Call& call)
 {
   const uint64_t configured = call.cct->_conf.get_val<Option::size_t>("tablestore_capacity");
   if (configured > 0)
-    throw Failure(exit_usage, "ceph.conf has tablestore_capacity = " + std::to_string(configured) +
-                                  ", which counts: change it there, and restart the OSD");
+    throw Failure(exit_usage, "tablestore_capacity is " + std::to_string(configured) +
+                                  ", which counts: change it where it was set, with ceph-volume "
+                                  "tablestore activate --capacity or in ceph.conf, and restart "
+                                  "the OSD");
 }
 
 void keep_capacity(Call& call, std::optional<uint64_t> bytes)
 {
-  LockedStore store(call);
+  LockedStore store(call, StoreDir::Open::use);
   auto label = read_label(store.disk());
   require_ok(label.status());
   if (bytes)

@@ -239,6 +239,7 @@ struct Engine::Impl {
   std::unique_ptr<Background> background;
   std::unique_ptr<FileWatch> watch;  // of log and containers
   std::atomic<bool> ownership_is_known{true};
+  std::atomic<bool> free_is_free{true};  // no object may be in it
   std::atomic<bool> allocation_is_known{true};
   // Of an adopt_owned(): blocks that no row owns any more, until a checkpoint has told.
   std::vector<Run> given_up;
@@ -358,6 +359,7 @@ Status Engine::Impl::open() {
   // At once, before others take that space: the next start may find not a byte either.
   if (!options.read_only) last_ballast->make();
   ownership_is_known = recovered->ownership_is_known;
+  free_is_free = ownership_is_known && !options.for_repair;
   allocation_is_known = recovered->allocation_is_known;
   // Not before it is certain that the store opens: one that is refused stays as it is.
   if (label_needs_repair && options.read_only)
@@ -478,7 +480,7 @@ void Engine::Impl::begin_relief() {
   passed_compaction =
       std::make_unique<PassedCompaction>(*threads, *table, counters, space_is_scarce);
   relief = std::make_unique<Relief>(Relief::Parts{
-      disk, *threads, *containers, *ballast, *last_ballast, *troubles, ownership_is_known,
+      disk, *threads, *containers, *ballast, *last_ballast, *troubles, free_is_free,
       [this] { return table->compaction_lacked_space(); }, [this] { erasures->look(); },
       [this](const std::string& line) { options.reporter.log(Reporter::Level::error, line); },
       [this](const Status& error) {
@@ -524,7 +526,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, EngineOptions options) 
   impl->checkpointer->start();
   if (impl->options.read_only) return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   impl->voucher->start();
-  if (impl->ownership_is_known) {
+  if (impl->free_is_free) {
     impl->containers->refill_last_resort();  // before the table is given it
     impl->background->start();
     impl->relief->start();
@@ -771,7 +773,8 @@ Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows)
     impl_->ownership_is_known = impl_->allocation_is_known = true;
     impl_->troubles->clear(allocation_unknown);
   }
-  if (!needs_adoption()) {
+  if (s.ok()) impl_->free_is_free = true;
+  if (impl_->free_is_free && !needs_adoption()) {
     impl_->background->start();
     impl_->relief->start();
   }

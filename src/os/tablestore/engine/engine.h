@@ -125,6 +125,9 @@ struct EngineOptions {
   // compacted or vouched for, and close() makes no checkpoint. Also for a store that this program
   // may only read.
   bool read_only = false;
+  // Which blocks objects own may be wrong. Nothing is prepared or given back until adopt_owned():
+  // an object may be in what counts as free.
+  bool for_repair = false;
   // How the engine's own work runs; null: in threads. Where it does not run by itself, the engine
   // is called from one thread only, and calls make the steps that they wait for.
   std::shared_ptr<Threads> threads;

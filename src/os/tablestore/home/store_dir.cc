@@ -83,7 +83,16 @@ int StoreDir::read_fsid(uuid_d* fsid) const
 
 int StoreDir::write_fsid(const uuid_d& fsid)
 {
-  const std::string text = stringify(fsid) + "\n";
+  return write(stringify(fsid) + "\n");
+}
+
+int StoreDir::clear_fsid()
+{
+  return write("");
+}
+
+int StoreDir::write(const std::string& text)
+{
   int r = 0;
   if (::lseek(fd, 0, SEEK_SET) < 0 || ::ftruncate(fd, 0) < 0)
     r = -errno;

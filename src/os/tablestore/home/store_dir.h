@@ -33,12 +33,14 @@ class StoreDir {
   /// -ENOENT where it is empty: an mkfs that was interrupted. -EINVAL where it is no uuid.
   int read_fsid(uuid_d* fsid) const;
   int write_fsid(const uuid_d& fsid);
+  int clear_fsid();
 
   /// Somebody has the store open, so that open() would give -EBUSY.
   static bool in_use(const std::string& path, Open how = Open::use);
 
  private:
   int lock(bool for_reading, bool complain);
+  int write(const std::string& text);
 
   CephContext* const cct;
   const std::string path;

@@ -78,8 +78,11 @@ int StoreHome::format(uuid_d* fsid) const
     if (fsid->is_zero())
       memcpy(const_cast<char*>(fsid->bytes()), uuid.data(), uuid.size());
     if (std::string(fsid->bytes(), 16) != uuid) {
-      derr << __func__ << " another store is here; give another directory, or empty it first"
-           << dendl;
+      uuid_d there;
+      memcpy(const_cast<char*>(there.bytes()), uuid.data(), uuid.size());
+      derr << __func__ << " the store with the fsid " << there << " is here, whose fsid file is "
+           << "empty or missing: ceph-tablestore-tool prime makes that anew; for another store, "
+           << "give another directory" << dendl;
       return -EINVAL;
     }
     return 0;

@@ -1,6 +1,9 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
 // What a check tells while it goes on, that it can be ended, and that it changes nothing.
+#include <filesystem>
+#include <fstream>
+
 #include "os/tablestore/TableStore.h"
 #include "test/objectstore/tablestore/store_fixture.h"
 
@@ -66,6 +69,29 @@ TEST_F(StoreCheckOptions, ItCanBeEndedAndMadeAgain)
     }
     EXPECT_EQ(0, check({.deep = true, .repair = repair}));
   }
+}
+
+/// An object may be in what counts as free.
+TEST_F(StoreCheckOptions, ARepairGivesNothingBackBeforeItKnowsWhatIsFree)
+{
+  const auto runs = [](const std::string& name) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string comm;
+      std::getline(std::ifstream(task.path() / "comm"), comm);
+      if (comm.ends_with(name))
+        return true;
+    }
+    return false;
+  };
+  ASSERT_EQ(0, store->mount());
+  EXPECT_TRUE(runs("shrink"));
+  EXPECT_TRUE(runs("relieve"));
+  ASSERT_EQ(0, store->umount());
+  EXPECT_EQ(0, check({.repair = true, .goes_on = [&](uint64_t, uint64_t) {
+    EXPECT_FALSE(runs("shrink"));
+    EXPECT_FALSE(runs("relieve"));
+    return true;
+  }}));
 }
 
 TEST_F(StoreCheckOptions, WithoutRepairNothingOnTheDiskChanges)

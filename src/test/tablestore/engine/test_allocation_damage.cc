@@ -250,6 +250,23 @@ TEST_F(AllocationDamageTest, AContainerThatIsTooShortIsKept) {
   EXPECT_FALSE(told());
 }
 
+// An object may be in what the allocator takes for free.
+TEST_F(AllocationDamageTest, OneThatIsOpenedForRepairGivesNothingBackUntilOwnersAreKnown) {
+  const auto rows = engine->owned_blocks();
+  engine.reset();
+  const auto threads = std::make_shared<sim::SteppedThreads>();
+  options.threads = threads;
+  options.for_repair = true;
+  ASSERT_NO_FATAL_FAILURE(open());
+  for (const char* work : {"prepare", "shrink", "relieve"})
+    EXPECT_FALSE(threads->has(work)) << work;
+  const Status s = engine->adopt_owned(rows);
+  ASSERT_TRUE(s.ok()) << s.what();
+  for (const char* work : {"prepare", "shrink", "relieve"})
+    EXPECT_TRUE(threads->has(work)) << work;
+  engine.reset();
+}
+
 // The next one finds everything as this one was to leave it, and nothing stands still meanwhile.
 TEST_F(AllocationDamageTest, AnAdoptionThatMeetsAFullFileSystemCanBeRepeated) {
   engine.reset();

@@ -49,8 +49,6 @@ TEST_F(FileSystemFactsTest, PlainExt4AndXfsAreNoConcern) {
   EXPECT_TRUE(facts().options.contains("discard"));
   EXPECT_TRUE(facts().has_volatile_cache);
   EXPECT_TRUE(concerns().empty());
-  ext4_lists("rw\nbarrier\ndata=writeback\n");
-  EXPECT_TRUE(concerns().empty());
   mounted("xfs", "rw,attr2,inode64,noquota");
   EXPECT_EQ(facts().type, "xfs");
   EXPECT_TRUE(concerns().empty());
@@ -71,6 +69,41 @@ TEST_F(FileSystemFactsTest, Ext4WithoutAJournalIsUnsafe) {
   EXPECT_FALSE(concerns()[0].refuses_mkfs);
   EXPECT_NE(concerns()[0].line.find("/store is on ext4 without a journal"), std::string::npos);
   EXPECT_NE(concerns()[0].line.find("tune2fs -O has_journal"), std::string::npos);
+}
+
+TEST_F(FileSystemFactsTest, Ext4ThatReusesWhatIsNotYetFreeIsUnsafe) {
+  mounted("ext4", "rw");
+  ext4_lists("rw\nbarrier\ndata=writeback\n");
+  ASSERT_EQ(concerns().size(), 1u);
+  EXPECT_EQ(concerns()[0].trouble, "FS_UNSAFE");
+  EXPECT_FALSE(concerns()[0].refuses_mkfs);
+  EXPECT_NE(concerns()[0].line.find("data=ordered"), std::string::npos);
+}
+
+TEST_F(FileSystemFactsTest, AJournalOnAnotherDeviceIsRefusedBeforeLinux615) {
+  mounted("ext4", "rw");
+  ext4_lists("rw\nbarrier\ndata=ordered\n");
+  put("proc/sys/kernel/osrelease", "5.14.0-427.el9.x86_64\n");
+  EXPECT_TRUE(concerns().empty()) << "nothing is known of journals";
+  put("proc/fs/jbd2/sda1-8/info", "");
+  EXPECT_TRUE(concerns().empty());
+  std::filesystem::remove_all(root() + "/proc/fs/jbd2");
+  put("proc/fs/jbd2/sdb1/info", "");
+  put("proc/fs/jbd2/sda12-8/info", "");
+  ASSERT_EQ(concerns().size(), 1u);
+  EXPECT_TRUE(concerns()[0].refuses_mkfs);
+  for (const char* release : {"6.15.0\n", "6.18.44-fc\n", "7.0\n"}) {
+    put("proc/sys/kernel/osrelease", release);
+    EXPECT_TRUE(concerns().empty()) << release;
+  }
+}
+
+TEST_F(FileSystemFactsTest, AnOverlayThatFlushesNothingIsRefused) {
+  mounted("overlay", "rw,lowerdir=/l,upperdir=/u,workdir=/w");
+  EXPECT_TRUE(concerns().empty());
+  mounted("overlay", "rw,lowerdir=/l,upperdir=/u,workdir=/w,volatile");
+  ASSERT_EQ(concerns().size(), 1u);
+  EXPECT_TRUE(concerns()[0].refuses_mkfs);
 }
 
 TEST_F(FileSystemFactsTest, NoBarriersAreRefusedUnlessTheDiskHasNoCacheToEmpty) {

@@ -300,7 +300,7 @@ Status ContainerFiles::rename(uint32_t from, uint32_t to, unsigned to_class) {
                            OpenMode::read_write);
   if (!file.ok()) return file.status();
   // Whoever moved its blocks before is forgotten with the old file. Names that were synced have
-  // committed that on ext4 (DiskState::moves_unseen), a flush does so on XFS.
+  // committed that on ext4 (DiskState::is_ext4), a flush does so on XFS.
   if (!renamed.ok())
     if (const auto all = disk_.flush_all(); !all.ok()) return flushed(all.status());
   if (Status s = flush(**file); !s.ok()) return s;

@@ -26,9 +26,9 @@ struct DiskState {
   // A flush of one file covers no other one, though writes are direct: some lie on XFS's realtime
   // device, or every write goes to a new place, or may go through the page cache.
   std::atomic<bool> each_needs_own_flush{false};
-  // The file system moves blocks of a file (ext4's EXT4_IOC_MOVE_EXT, as of e4defrag) in a
-  // transaction that fdatasync() does not wait for.
-  bool moves_unseen = false;
+  // It moves blocks of a file (EXT4_IOC_MOVE_EXT, as of e4defrag) in a transaction that fdatasync()
+  // does not wait for; and see PosixFile::refresh_transaction().
+  bool is_ext4 = false;
   // The first one, for ever: what a failed flush has lost no later one brings back.
   std::atomic<int> flush_error{0};
   DirtyFiles dirty;  // used only where !in_place

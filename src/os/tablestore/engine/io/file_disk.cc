@@ -276,7 +276,7 @@ Result<std::unique_ptr<Disk>> open_file_disk(const std::string& directory,
   state->direct = options.direct && !facts.options.contains("data=journal") &&
                   (options.read_only ? in_place_type : direct_works(dir.fd(), in_place_type));
   state->in_place = state->direct && in_place_type;
-  state->moves_unseen = fs.f_type == ext4_magic;
+  state->is_ext4 = fs.f_type == ext4_magic;
   // XFS writes part of a block that it would have to copy through the page cache.
   state->each_needs_own_flush = fs.f_type == xfs_magic && uint64_t(fs.f_bsize) > block_bytes;
   state->open_files.set_max(options.parkable_open_max);

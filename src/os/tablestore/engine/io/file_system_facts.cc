@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace tablestore {
 namespace {
@@ -57,6 +58,26 @@ bool has_volatile_cache(const std::filesystem::path& device) {
 
 bool is_ext(const FileSystemFacts& facts) { return facts.type.starts_with("ext"); }
 
+// jbd2 shows each journal: one in the file system as its device's name, "-", and its inode.
+bool has_journal_elsewhere(const std::string& root, const std::string& device) {
+  std::error_code none;
+  bool shows_any = false;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/proc/fs/jbd2", none)) {
+    shows_any = true;
+    if (entry.path().filename().string().starts_with(device + "-")) return false;
+  }
+  return shows_any;
+}
+
+// True where it is not known.
+bool is_kernel_since(const std::string& root, unsigned wanted_major, unsigned wanted_minor) {
+  std::ifstream in(root + "/proc/sys/kernel/osrelease");
+  unsigned major = 0, minor = 0;
+  char dot = 0;
+  if (!(in >> major >> dot >> minor)) return true;
+  return std::pair(major, minor) >= std::pair(wanted_major, wanted_minor);
+}
+
 bool has_no_barriers(const FileSystemFacts& facts) {
   return facts.options.contains("nobarrier") || facts.options.contains("barrier=0");
 }
@@ -81,6 +102,9 @@ FileSystemFacts facts_of(dev_t device, const std::string& root) {
   if (is_ext(facts)) {
     std::ifstream list(root + "/proc/fs/ext4/" + in_sysfs.filename().string() + "/options");
     read_ext4_options(list, &facts);
+    facts.has_journal_elsewhere = !has_no_journal(facts) &&
+                                  has_journal_elsewhere(root, in_sysfs.filename().string());
+    facts.flushes_before_journal = is_kernel_since(root, 6, 15);
   }
   return facts;
 }
@@ -101,10 +125,27 @@ std::vector<Concern> concerns_about(const FileSystemFacts& facts, const std::str
                         true});
   if (facts.type == "ext4" && has_no_journal(facts))
     concerns.push_back({unsafe,
-                        on + " without a journal: after a power cut names may be lost, and space "
-                             "in use taken for free unless e2fsck runs before it is mounted; stop "
-                             "the OSD, unmount it, and give it a journal with 'tune2fs -O "
-                             "has_journal DEVICE'"});
+                        on + " without a journal: a power cut may lose what was acknowledged, and "
+                             "names, and take space in use for free unless e2fsck runs before it "
+                             "is mounted; stop the OSD, unmount it, and give it a journal with "
+                             "'tune2fs -O has_journal DEVICE'"});
+  if (facts.type == "ext4" && facts.options.contains("data=writeback"))
+    concerns.push_back({unsafe,
+                        on + " mounted with data=writeback, which uses freed space anew before it "
+                             "has noted that it is free: a power cut while files are moved or "
+                             "replaced may put other bytes in their place; mount it with "
+                             "data=ordered, which is as fast for this store"});
+  if (facts.has_journal_elsewhere && !facts.flushes_before_journal)
+    concerns.push_back({unsafe,
+                        on + " with a journal on another device, for which Linux before 6.15 "
+                             "leaves out flushes: a power cut loses what was acknowledged; make "
+                             "the journal a part of the file system, or use a newer kernel",
+                        true});
+  if (facts.type == "overlay" && facts.options.contains("volatile"))
+    concerns.push_back({unsafe,
+                        on + " mounted with volatile, so that nothing is flushed: a crash of the "
+                             "machine loses what was acknowledged; put the store on a volume",
+                        true});
   return concerns;
 }
 

@@ -352,7 +352,7 @@ Status PosixFile::flush_open() {
 
 int PosixFile::flush_in_place() {
   const bool may_have_moved = own_flush_ || may_have_moved_;
-  return disk_->moves_unseen && may_have_moved ? flush_moved_file(fd_) : flush_file(fd_);
+  return disk_->is_ext4 && may_have_moved ? flush_moved_file(fd_) : flush_file(fd_);
 }
 
 Status PosixFile::allocate(uint64_t offset, uint64_t length) {
@@ -516,6 +516,12 @@ Result<Sharing> PosixFile::look_at_extents() {
     if (Status s = flush_open(); !s.ok()) return s;
     return Sharing::shared;
   }
+  refresh_transaction();
+  // Somebody may have had it journalled (chattr +j): then it is written through the page cache.
+  if (!direct_is_honoured(fd_)) {
+    own_flush_ = true;
+    return Sharing::opened;
+  }
   if (own_flush_ || !looked_) {
     const int error = end_copies_on_write();
     if (is_lack_of_space(error)) {  // it wants a little: later, then
@@ -531,6 +537,18 @@ Result<Sharing> PosixFile::look_at_extents() {
   if (lease_.held() && lease_.is_wanted()) return Sharing::opened;
   own_flush_ = false;
   return Sharing::none;
+}
+
+// ext4 before 6.15 asks for no flush of the device where the transaction in which the file's
+// extents changed last is 2^31 or more behind: it takes that for one to come. So space that is
+// there already is given to it, which counts as a change. Not to a container, which may have a hole
+// there: where a container's flush is waited for, its extents have changed just now. Where it fails
+// the next look tries again.
+void PosixFile::refresh_transaction() {
+  using namespace std::chrono_literals;
+  const auto now = std::chrono::steady_clock::now();
+  if (!disk_->is_ext4 || can_park_ || (refreshed_ && now - *refreshed_ < 1h)) return;
+  if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, off_t(block_bytes)) == 0) refreshed_ = now;
 }
 
 // Unsharing gives up what XFS keeps ready, all of it, where it finds nothing shared and no page of

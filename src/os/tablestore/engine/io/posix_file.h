@@ -5,8 +5,10 @@
 #include <sys/uio.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,6 +101,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   // 0 or an errno. Where a shared block was written XFS keeps blocks ready for its neighbours, and
   // writes these to there, too, though nothing is shared any more. This makes it give them up.
   int end_copies_on_write();
+  void refresh_transaction();
   // "<directory>/<path>", and with a range " at <offset>+<length>".
   std::string name() const;
   Status failed(int error, const char* doing) const;
@@ -125,6 +128,7 @@ class PosixFile : public File, private OpenFiles::Parkable {
   // Of the thread in watch():
   FileLease lease_;
   bool looked_ = false;  // at the extents, and nothing was shared
+  std::optional<std::chrono::steady_clock::time_point> refreshed_;  // refresh_transaction()
 };
 
 // The write queues are those of a FileDisk, whose files are PosixFiles.

@@ -90,7 +90,7 @@ bool Relief::make_ballasts() {
 
 bool Relief::make_room() {
   uint64_t given = 0;
-  for (unsigned n = 0; n < room_steps && parts_.ownership_is_known; ++n) {
+  for (unsigned n = 0; n < room_steps && parts_.free_is_free; ++n) {
     // What statfs says may leave out a quota.
     const uint64_t at_least = room_bytes - std::min(given, room_bytes);
     uint64_t bytes = 0;

@@ -29,7 +29,7 @@ class Relief {
     Ballast& ballast;
     Ballast& last;  // of a start alone: made again, as the other is
     Troubles& troubles;
-    const std::atomic<bool>& ownership_is_known;  // else containers give nothing back
+    const std::atomic<bool>& free_is_free;  // else containers give nothing back
     std::function<bool()> compaction_lacked_space;  // since the last call
     std::function<void()> look_at_erasures;         // about once a second
     std::function<void(const std::string&)> warn;
