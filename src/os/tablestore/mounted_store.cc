@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/debug.h"
+#include "include/scope_guard.h"
 #include "common/pretty_binary.h"
 #include "include/stringify.h"
 #include "os/tablestore/check/derived_rows.h"
@@ -340,6 +341,14 @@ int MountedStore::check(const CheckOptions& options, CheckResult* result)
     if (Status s = refuse_newer_rows(engine); !s.ok())
       return failed(cct, s);
   }
+  auto tell_losses = make_scope_guard([&] {
+    for (const char* name : {"OBJECTS_LOST", "TABLE_DAMAGED", "ROWS_DAMAGED", log_loss,
+                             allocation_unknown}) {
+      const auto all = foundation->troubles->all();
+      if (const auto found = all.find(name); found != all.end())
+        result->losses.emplace("TABLESTORE_" + found->first, found->second);
+    }
+  });
   // What a salvage drops of these is there once more.
   if (options.repair && mended)
     write_mended();

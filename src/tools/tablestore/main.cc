@@ -37,10 +37,12 @@ std::vector<std::string> osd_options(const std::string& path)
   if (std::filesystem::exists(settings)) {
     try {
       if (!json.parse(settings.c_str()))
-        throw JSONDecoder::err("not JSON");
+        throw JSONDecoder::err("it cannot be read, or is not JSON");
       JSONDecoder::decode_json("capacity", capacity, &json);
     } catch (const JSONDecoder::err& e) {
-      throw Failure(exit_failed, settings + ": " + e.what() + "; mend it, or remove it");
+      std::cerr << program << settings << ": " << e.what() << ". A capacity that was given to "
+                << "ceph-volume is not known: give it again, with 'ceph-volume tablestore activate "
+                << "--capacity'" << std::endl;
     }
   }
   if (capacity > 0)

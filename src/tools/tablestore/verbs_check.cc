@@ -1,38 +1,10 @@
 // -*- mode:C++; tab-width:8; c-basic-offset:2; indent-tabs-mode:nil -*-
 // vim: ts=8 sw=2 sts=2 expandtab
-#include <algorithm>
-#include <string_view>
-
 #include "tools/tablestore/verbs.h"
 
 namespace tablestore_tool {
 
 namespace {
-
-constexpr std::string_view losses[] = {
-    "TABLESTORE_OBJECTS_LOST", "TABLESTORE_TABLE_DAMAGED", "TABLESTORE_ROWS_DAMAGED",
-    "TABLESTORE_LOG_LOSS", "TABLESTORE_ALLOCATION_UNKNOWN",
-};
-
-/// What the store itself says is not whole. Of a store that cannot be read the check says more.
-bool dump_losses(Call& call)
-{
-  osd_alert_list_t alerts;
-  try {
-    Mount mount(call, Mount::For::reading);
-    store_statfs_t space;
-    (*mount).statfs(&space, &alerts);
-  } catch (const Failure&) {
-  }
-  std::erase_if(alerts, [](const auto& alert) {
-    return std::ranges::count(losses, alert.first) == 0;
-  });
-  call.f.open_object_section("losses");
-  for (const auto& [name, line] : alerts)
-    call.f.dump_string(name, line);
-  call.f.close_section();
-  return !alerts.empty();
-}
 
 Exit check(Call& call, bool deep, bool for_repair)
 {
@@ -51,6 +23,8 @@ Exit check(Call& call, bool deep, bool for_repair)
   call.progress.begin(call.options.verb);
   const int r = store.check(options, &result);
   call.progress.end();
+  if (r < 0 && r != -ECANCELED && findings.empty())
+    require(r, "cannot check the store in " + call.options.path);
   ceph::Formatter& f = call.f;
   f.dump_string("path", call.options.path);
   f.dump_bool("deep", deep);
@@ -66,16 +40,19 @@ Exit check(Call& call, bool deep, bool for_repair)
   for (const std::string& finding : findings)
     f.dump_string("finding", finding);
   f.close_section();
+  f.open_object_section("losses");
+  for (const auto& [name, line] : result.losses)
+    f.dump_string(name, line);
+  f.close_section();
   if (r < 0 && r != -ECANCELED) {
     // What it has found until then: of what a repair gave up nobody else knows any more.
     f.close_section();
     call.flush();
     require(r, "cannot check the store in " + call.options.path);
   }
-  const bool has_losses = dump_losses(call);
   if (r < 0)
     return exit_interrupted;
-  return r > 0 || (has_losses && !for_repair) ? exit_errors : exit_done;
+  return r > 0 || (!result.losses.empty() && !for_repair) ? exit_errors : exit_done;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // vim: ts=8 sw=2 sts=2 expandtab
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/errno.h"
@@ -54,13 +55,18 @@ std::string content_of(const std::string& file)
   return text;
 }
 
-/// All of it or nothing, also after a power cut.
+/// All of it or nothing, also after a power cut. Of the owner of the label, whoever runs the tool.
 void make_file(const std::string& file, const std::string& text, mode_t mode)
 {
   const std::string made = file + ".new";
   ::unlink(made.c_str());
   const int fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
   int r = fd < 0 ? -errno : 0;
+  struct stat label;
+  const std::string dir = file.substr(0, file.rfind('/'));
+  if (r == 0 && (::stat((dir + "/label").c_str(), &label) != 0 ||
+                 ::fchown(fd, label.st_uid, label.st_gid) != 0))
+    r = -errno;
   if (r == 0)
     r = safe_write(fd, text.data(), text.size());
   if (r == 0 && ::fsync(fd) != 0)

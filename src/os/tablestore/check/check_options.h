@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 namespace tablestore {
@@ -27,6 +28,8 @@ struct CheckResult {
   uint64_t errors = 0;     ///< that were found
   uint64_t repaired = 0;   ///< of these
   uint64_t memory_bytes = 0;
+  /// What the store says is not whole, in each life, until it is settled or mended: health codes.
+  std::map<std::string, std::string> losses;
 };
 
 }  // namespace tablestore

@@ -773,7 +773,6 @@ Status Engine::adopt_owned(const std::map<uint32_t, BlockBitmap>& owned_by_rows)
     impl_->ownership_is_known = impl_->allocation_is_known = true;
     impl_->troubles->clear(allocation_unknown);
   }
-  if (s.ok()) impl_->free_is_free = true;
   if (impl_->free_is_free && !needs_adoption()) {
     impl_->background->start();
     impl_->relief->start();
@@ -789,6 +788,7 @@ Status Engine::Impl::adopt(const std::map<uint32_t, BlockBitmap>& owned_by_rows)
   auto no_longer_owned = containers->allocator().adopt_owned(owned_by_rows);
   if (!no_longer_owned.ok()) return no_longer_owned.status();
   given_up = no_longer_owned.take();
+  free_is_free = true;  // what is given up counts as owned still
   return give_back_given_up();
 }
 

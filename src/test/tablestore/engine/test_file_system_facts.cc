@@ -80,7 +80,7 @@ TEST_F(FileSystemFactsTest, Ext4ThatReusesWhatIsNotYetFreeIsUnsafe) {
   EXPECT_NE(concerns()[0].line.find("data=ordered"), std::string::npos);
 }
 
-TEST_F(FileSystemFactsTest, AJournalOnAnotherDeviceIsRefusedBeforeLinux615) {
+TEST_F(FileSystemFactsTest, AJournalOnAnotherDeviceIsUnsafeBeforeLinux615) {
   mounted("ext4", "rw");
   ext4_lists("rw\nbarrier\ndata=ordered\n");
   put("proc/sys/kernel/osrelease", "5.14.0-427.el9.x86_64\n");
@@ -91,7 +91,8 @@ TEST_F(FileSystemFactsTest, AJournalOnAnotherDeviceIsRefusedBeforeLinux615) {
   put("proc/fs/jbd2/sdb1/info", "");
   put("proc/fs/jbd2/sda12-8/info", "");
   ASSERT_EQ(concerns().size(), 1u);
-  EXPECT_TRUE(concerns()[0].refuses_mkfs);
+  EXPECT_EQ(concerns()[0].trouble, "FS_UNSAFE");
+  EXPECT_FALSE(concerns()[0].refuses_mkfs);
   for (const char* release : {"6.15.0\n", "6.18.44-fc\n", "7.0\n"}) {
     put("proc/sys/kernel/osrelease", release);
     EXPECT_TRUE(concerns().empty()) << release;

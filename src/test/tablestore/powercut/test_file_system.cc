@@ -265,6 +265,9 @@ TEST_P(XfsCopyTest, AfterTheCopyIsGoneItIsWrittenInPlaceAgain) {
   wait_until_not_shared(fd_of(*file));
   ASSERT_EQ(*file->watch(false), Sharing::none);
   ASSERT_FALSE(file->needs_own_flush());
+  struct stat st;
+  ASSERT_EQ(::fstat(fd_of(*file), &st), 0);
+  EXPECT_EQ(uint64_t(st.st_blocks) * 512, mib) << "nothing is left behind the end";
   expect_written_in_place(*file);
 }
 
@@ -291,13 +294,36 @@ TEST_F(XfsTest, AFileOfWhichWrittenBlocksWereSharedIsWrittenInPlaceWhenItIsOpene
   expect_written_in_place(*file);
 }
 
-class XfsOfLargeBlocksTest : public RealFileSystemTest {};
+class XfsOfLargeBlocksTest : public XfsTest {
+ protected:
+  void SetUp() override {
+    mount({FileSystem::xfs, "-b size=16k", ""});
+    if (mounted) open_disk();
+  }
+};
 
-TEST_F(XfsOfLargeBlocksTest, FlushesEachFile) {
-  mount({FileSystem::xfs, "-b size=16k", ""});
-  if (!mounted) return;
-  open_disk();
-  EXPECT_TRUE(make("f", mib)->needs_own_flush());
+TEST_F(XfsOfLargeBlocksTest, FlushesEachFileAndOpensOneThatIsOrWasShared) {
+  auto file = make("f", mib);
+  EXPECT_TRUE(file->needs_own_flush());
+  share("f", "copy", 256 << 10, 64 << 10);
+  ASSERT_EQ(*file->watch(false), Sharing::shared);
+  ASSERT_TRUE(file->write(260 << 10, filled(block_bytes, 'B').span()).ok());
+  ASSERT_TRUE(file->flush().ok());
+  file.reset();
+  for (const bool is_shared : {true, false}) {
+    if (!is_shared) {
+      ASSERT_TRUE(disk->remove("copy").ok());
+      wait_until_not_shared(Fd(at() + "/f", O_RDONLY));
+    }
+    auto opened = disk->open("f", OpenMode::read_write);
+    ASSERT_TRUE(opened.ok()) << opened.status().what();
+    file = opened.take();
+    ASSERT_TRUE(file->watch(false).ok());
+    expect_content(*file, 256 << 10, block_bytes, 'A');
+    expect_content(*file, 260 << 10, block_bytes, 'B');
+    EXPECT_TRUE(file->needs_own_flush());
+    file.reset();
+  }
 }
 
 class Ext4Test : public RealFileSystemTest {

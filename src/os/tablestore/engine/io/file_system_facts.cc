@@ -62,9 +62,10 @@ bool is_ext(const FileSystemFacts& facts) { return facts.type.starts_with("ext")
 bool has_journal_elsewhere(const std::string& root, const std::string& device) {
   std::error_code none;
   bool shows_any = false;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/proc/fs/jbd2", none)) {
+  std::filesystem::directory_iterator journal(root + "/proc/fs/jbd2", none), end;
+  for (; !none && journal != end; journal.increment(none)) {
     shows_any = true;
-    if (entry.path().filename().string().starts_with(device + "-")) return false;
+    if (journal->path().filename().string().starts_with(device + "-")) return false;
   }
   return shows_any;
 }
@@ -138,9 +139,9 @@ std::vector<Concern> concerns_about(const FileSystemFacts& facts, const std::str
   if (facts.has_journal_elsewhere && !facts.flushes_before_journal)
     concerns.push_back({unsafe,
                         on + " with a journal on another device, for which Linux before 6.15 "
-                             "leaves out flushes: a power cut loses what was acknowledged; make "
-                             "the journal a part of the file system, or use a newer kernel",
-                        true});
+                             "leaves out flushes, unless it has the commit aac45075f6d7: a power "
+                             "cut may lose what was acknowledged; make the journal a part of the "
+                             "file system, or use a newer kernel"});
   if (facts.type == "overlay" && facts.options.contains("volatile"))
     concerns.push_back({unsafe,
                         on + " mounted with volatile, so that nothing is flushed: a crash of the "

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "os/tablestore/engine/io/block_memory.h"
 #include "os/tablestore/engine/io/file_extents.h"
@@ -223,6 +224,8 @@ Status PosixFile::check_device() {
 // ext4 takes O_DIRECT for a file with data journalling and ignores it.
 Status PosixFile::check_direct() {
   if (!disk_->in_place || direct_is_honoured(fd_)) return Status();
+  // XFS with large blocks wants whole ones of a file that has shared some.
+  if (!disk_->is_ext4 && disk_->each_needs_own_flush) return Status();
   return Status(ENOTSUP, name() + ": the file system does no direct I/O on this file, though it "
                              "does on others; data journalling (undone by chattr -j) or encryption "
                              "may be why");
@@ -518,7 +521,7 @@ Result<Sharing> PosixFile::look_at_extents() {
   }
   refresh_transaction();
   // Somebody may have had it journalled (chattr +j): then it is written through the page cache.
-  if (!direct_is_honoured(fd_)) {
+  if (disk_->is_ext4 && !direct_is_honoured(fd_)) {
     own_flush_ = true;
     return Sharing::opened;
   }
@@ -559,9 +562,13 @@ void PosixFile::refresh_transaction() {
 int PosixFile::end_copies_on_write() {
   if (disk_->unshare_unsupported) return 0;
   const auto behind_the_end = off_t(size_bytes());
-  for (const int mode : {FALLOC_FL_UNSHARE_RANGE, FALLOC_FL_PUNCH_HOLE}) {
-    const int result = uninterrupted([&] {
-      return ::fallocate(fd_, mode | FALLOC_FL_KEEP_SIZE, behind_the_end, off_t(block_bytes));
+  // Kernels before 6.5, and files whose extents are to be larger, get more than was asked for.
+  constexpr off_t all_of_it = off_t(1) << 40;
+  for (const auto& [mode, length] :
+       {std::pair(FALLOC_FL_UNSHARE_RANGE, off_t(block_bytes)),
+        std::pair(FALLOC_FL_PUNCH_HOLE, all_of_it)}) {
+    const int result = uninterrupted([&, mode = mode, length = length] {
+      return ::fallocate(fd_, mode | FALLOC_FL_KEEP_SIZE, behind_the_end, length);
     });
     if (result == 0) continue;
     if (errno != EOPNOTSUPP && errno != EINVAL) return errno;
