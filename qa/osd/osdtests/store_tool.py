@@ -185,10 +185,7 @@ def taken(path: Path) -> int:
 
 @test(stores=ONLY)
 def store_tool_names_what_to_do_where_files_of_the_directory_are_lost(bed: Bed) -> None:
-    store = bed.file("lost_files_store")
-    shutil.rmtree(store, ignore_errors=True)
-    store.mkdir()
-    make_small(store)
+    store = small_store(bed, "lost_files_store")
     uuid = (store / "fsid").read_text()
 
     # As a power cut after a copy of them leaves them.
@@ -221,6 +218,14 @@ def store_tool_names_what_to_do_where_files_of_the_directory_are_lost(bed: Bed) 
     shutil.rmtree(store)
 
 
+def small_store(bed: Bed, name: str) -> Path:
+    store = bed.file(name)
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir()
+    make_small(store)
+    return store
+
+
 def make_small(store: Path, *more: object) -> None:
     run_tool("ceph-objectstore-tool", "--no-mon-config", "--type", "tablestore", "--op", "mkfs",
              "--data-path", store, "--tablestore_log_size=64M", "--tablestore_capacity=1G", *more)
@@ -228,10 +233,7 @@ def make_small(store: Path, *more: object) -> None:
 
 @test(stores=ONLY)
 def store_tool_changes_the_label_of_a_store(bed: Bed) -> str:
-    store = bed.file("label_store")
-    shutil.rmtree(store, ignore_errors=True)
-    store.mkdir()
-    make_small(store)
+    store = small_store(bed, "label_store")
     told(bed, store, "set-label-key", "--key", "whoami", "--value", "77")
     told(bed, store, "set-label-key", "--key", "note", "--value", "in the third rack")
     told(bed, store, "rm-label-key", "--key", "note")
