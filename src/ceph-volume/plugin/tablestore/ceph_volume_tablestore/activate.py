@@ -1,13 +1,16 @@
 """activate, trigger and deactivate."""
 from __future__ import annotations
 
+from pathlib import Path
+
 from ceph_volume import terminal
 
 from . import crypt, units
-from .listing import Found, all_osds, find, open_and_mount
-from .osd_dir import Osd, Settings, give_to_ceph
-from .place import unmount
-from .shell import Refusal
+from .listing import Found, all_osds, find, in_directory, open_and_mount
+from .mounts import mounts
+from .osd_dir import Osd, Settings, data_path, give_to_ceph
+from .place import check_cluster, unmount
+from .shell import Refusal, run
 
 
 def activate(found: Found, systemd: bool, capacity: int | None = None) -> Osd:
@@ -36,9 +39,9 @@ def activate_all(systemd: bool) -> None:
     for found in all_osds():
         try:
             activate(found, systemd)
-        except Refusal as refusal:
-            failed.append(str(refusal))
-            terminal.error(str(refusal))
+        except (Refusal, OSError, RuntimeError, ValueError) as error:
+            failed.append(str(error))
+            terminal.error(str(error))
     if failed:
         raise Refusal(f"{len(failed)} OSD(s) could not be activated")
 
@@ -53,7 +56,19 @@ def trigger(words: str) -> None:
 
 def deactivate(osd_id: int, osd_fsid: str | None) -> None:
     """Its data stays; `activate` brings it back."""
+    path = data_path(osd_id)
+    if osd_fsid is None and is_out_of_reach(path):
+        if units.here():
+            units.stop_number(osd_id)
+        if path in (mount.point for mount in mounts()):
+            run("umount", "-l", path)
+        terminal.success(f"osd.{osd_id} is stopped, and stays so; its disk cannot be read")
+        return
     found = find(osd_id, osd_fsid)
+    if found.problem and found.device is None:
+        raise Refusal(found.problem)
+    if found.osd and osd_fsid is None:
+        check_cluster(found.osd)
     if units.here() and found.osd:
         units.stop(found.osd)
     if found.osd and found.osd.directory.exists() and found.osd.in_use():
@@ -61,6 +76,12 @@ def deactivate(osd_id: int, osd_fsid: str | None) -> None:
     detach(found)
     terminal.success(f"osd.{osd_id} is stopped, and stays so; 'ceph-volume tablestore activate"
                      f" {osd_id} {found.osd_fsid}' brings it back")
+
+
+def is_out_of_reach(path: Path) -> bool:
+    """The place of an OSD whose disk is gone, or gives errors."""
+    found = in_directory(path)
+    return path.is_symlink() and not path.exists() or found is not None and bool(found.problem)
 
 
 def detach(found: Found) -> None:

@@ -25,8 +25,12 @@ def ceph(*words: object, stdin: str | None = None) -> str:
     return "\n".join(lines).strip()
 
 
-def check_id(osd_id: int) -> None:
-    """A number may be asked for if nobody has it, or if it is of a destroyed OSD."""
+def check_id(osd_id: int, own_fsid: str) -> None:
+    """A number may be asked for if nobody has it, if it is of a destroyed OSD, or if this one has
+    got it already and was killed before it knew."""
+    osds = json.loads(ceph("osd", "dump", "-f", "json"))["osds"]
+    if any(osd["osd"] == osd_id and osd["uuid"] == own_fsid for osd in osds):
+        return
     tree = json.loads(ceph("osd", "tree", "-f", "json"))
     for node in tree["nodes"] + tree["stray"]:
         if node["id"] == osd_id and node.get("status") != "destroyed":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -39,6 +40,12 @@ def mapping(device: Path) -> Path:
     return Path("/dev/mapper") / f"tablestore-{uuid_of(device)}"
 
 
+def is_mapping(name: str) -> bool:
+    """Of ours. An LV of a volume group `tablestore` has a name that begins like it."""
+    return re.fullmatch(r"/dev/mapper/tablestore-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+                        name) is not None
+
+
 def make(device: Path, osd_fsid: str, secrets: dict[str, str], undo: Undo) -> Path:
     run("cryptsetup", "--batch-mode", "--key-size", encryption.get_key_size_from_conf(),
         "--key-file", "-", "luksFormat", "--type", "luks2", "--label", LABEL, "--uuid", osd_fsid,
@@ -71,7 +78,8 @@ def close(device: Path) -> None:
 
 def lockbox_secret(device: Path) -> str:
     for number in range(32):
-        code, lines, _ = attempt("cryptsetup", "token", "export", "--token-id", number, device)
+        code, lines, _ = attempt("cryptsetup", "token", "export", "--token-id", number, device,
+                                 secret=True)
         if code == 0 and (found := json.loads("\n".join(lines))).get("type") == TOKEN:
             return found["lockbox_secret"]
     raise Refusal(f"{device} has no lockbox secret in its LUKS header: the OSD was not finished;"
@@ -85,4 +93,4 @@ def fetch_key(osd_fsid: str, secret: str) -> str:
         keyring.flush()
         return "".join(run("ceph", "--cluster", conf.cluster, "--connect-timeout", 60, "--name",
                            name, "--keyring", keyring.name, "config-key", "get",
-                           f"dm-crypt/osd/{osd_fsid}/luks")).strip()
+                           f"dm-crypt/osd/{osd_fsid}/luks", secret=True)).strip()

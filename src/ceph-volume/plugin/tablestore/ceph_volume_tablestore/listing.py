@@ -3,19 +3,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from . import crypt, units
-from .mounts import LABEL, mount_of
-from .osd_dir import OSDS, Osd, Settings, data_path
-from .place import Device, check_cluster, is_of_this_cluster, mount, staging, unmount
+from .mounts import LABEL, is_path_of_multipath, mount_of
+from .osd_dir import MARKER, OSDS, Osd, Settings, data_path, strangers
+from .place import (UNCHANGED, Device, at_a_glance, check_cluster, is_of_this_cluster, mount,
+                    staging, unmount)
 from .shell import Refusal, attempt
 from .undo import undone_unless_finished
 
 
 @dataclass(frozen=True)
 class Found:
-    """Of a device that is encrypted and closed, or that cannot be read, only the UUID is known."""
+    """Of a device that is encrypted and closed, or cannot be read, only the UUID is known; of a
+    directory that cannot be read, nothing."""
 
     osd_fsid: str
     osd: Osd | None
@@ -23,21 +26,26 @@ class Found:
     problem: str = ""   # why it cannot be read
 
     def __str__(self) -> str:
-        where = self.device.path if self.device else self.osd and self.osd.directory.resolve()
+        where = self.device.path if self.device else (
+            self.osd.directory.resolve() if self.osd else "a directory")
         name = "an OSD that cannot be read" if self.problem else "an encrypted OSD"
         return f"{f'osd.{self.osd.osd_id}' if self.osd else name} ({where})"
 
 
 def look(device: Device) -> Osd | None:
-    """Mounts it for a moment."""
+    """Mounts it for a moment. Whose it is nobody knows yet, and another host or a guest of this one
+    may be using it: so nothing is written, but where XFS's log may have what is missing."""
     if device.is_encrypted():
         return None
-    with undone_unless_finished() as undo:
-        point = undo.step(lambda: mount(device.path, staging(device.uuid())),
-                          f"unmount {device.path}", lambda _: unmount(device.path))
-        osd = Osd.load(point)
-        unmount(device.path)
-    return osd
+
+    def seen(point: Path) -> tuple[Osd | None, bool]:
+        names = strangers(point)
+        return Osd.load(point), not names or MARKER in names or "type" in names
+    try:
+        osd, its_log_may = at_a_glance(device, seen, UNCHANGED)
+    except (Refusal, OSError, ValueError):
+        osd, its_log_may = None, True
+    return osd or (at_a_glance(device, Osd.load) if its_log_may else None)
 
 
 def on_device(device: Device) -> Found | None:
@@ -53,20 +61,51 @@ def on_device(device: Device) -> Found | None:
     return Found(osd_fsid, osd, device) if osd or device.is_encrypted() else None
 
 
-def all_osds() -> list[Found]:
-    found = {each.osd_fsid: each for device in devices() if (each := on_device(device))}
-    for path in sorted(OSDS.glob("*-*")):
+def on_one_of(devices: list[Device]) -> Found | None:
+    """Of those with one UUID, as a disk and its copy have: the one that is in use."""
+    if len(devices) == 1:
+        return on_device(devices[0])
+    mounted = [device for device in devices if is_mounted(device)]
+    if len(mounted) == 1:
+        return on_device(mounted[0])
+    names = " and ".join(str(device.path) for device in devices)
+    return Found(devices[0].uuid(), None, None, f"{names} have the same UUID: take all but one"
+                 " away, or give them others ('xfs_admin -U generate')")
+
+
+def is_mounted(device: Device) -> bool:
+    try:
+        return device.mounted_at() is not None
+    except (Refusal, OSError):
+        return False
+
+
+def in_directory(path: Path) -> Found | None:
+    try:
         osd = Osd.load(path)
-        if osd and osd.osd_fsid not in found:
-            found[osd.osd_fsid] = Found(osd.osd_fsid, osd, None)
+    except (OSError, ValueError) as error:
+        return Found("", None, None, f"{path} cannot be read: {error}")
+    return Found(osd.osd_fsid, osd, None) if osd else None
+
+
+def all_osds() -> list[Found]:
+    found = {}
+    for osd_fsid, those in groupby(sorted(devices(), key=Device.uuid), Device.uuid):
+        if osd_fsid and (each := on_one_of(list(those))):
+            found[osd_fsid] = each
+    for path in sorted(OSDS.glob("*-*")):
+        each = in_directory(path)
+        if each:
+            found.setdefault(each.osd_fsid or str(path), each)
     return list(found.values())
 
 
 def devices() -> list[Device]:
-    """All block devices with our label; nothing that is remembered of a disk that is gone."""
+    """All block devices with our label, but for mappings of ours and paths of what multipath has;
+    nothing that is remembered of a disk that is gone."""
     _, lines, _ = attempt("blkid", "-c", "/dev/null", "-t", f"LABEL={LABEL}", "-o", "device")
     return [Device(Path(line)) for line in lines
-            if not line.startswith("/dev/mapper/tablestore-")]
+            if not crypt.is_mapping(line) and not is_path_of_multipath(Path(line))]
 
 
 def find(osd_id: int | None = None, osd_fsid: str | None = None) -> Found:
@@ -79,7 +118,10 @@ def find(osd_id: int | None = None, osd_fsid: str | None = None) -> Found:
     none = Refusal(f"there is no TableStore of {name}{f' ({osd_fsid})' if osd_fsid else ''} on this"
                    " host")
     if osd_fsid:
-        found = next((each for each in all_osds() if each.osd_fsid == osd_fsid), None)
+        # Nothing else is looked at: at a boot each OSD comes here for itself.
+        found = on_one_of(those) if (those := [
+            device for device in devices() if device.uuid() == osd_fsid]) else None
+        found = found or next((each for each in all_osds() if each.osd_fsid == osd_fsid), None)
         if found and found.osd and osd_id not in (None, found.osd.osd_id):
             raise Refusal(f"{osd_fsid} is osd.{found.osd.osd_id}, not osd.{osd_id}")
     else:
@@ -103,7 +145,7 @@ def as_json() -> str:
     table: dict[str, list[dict[str, object]]] = {}
     for found in all_osds():
         osd = found.osd
-        settings = Settings.load(osd.directory) if osd and osd.directory.exists() else Settings()
+        settings = settings_of(osd)
         entry = {"type": "tablestore", "osd_id": osd and osd.osd_id, "osd_fsid": found.osd_fsid,
                  "cluster_fsid": osd and osd.cluster_fsid,
                  "device": str(found.device.path) if found.device else None,
@@ -116,6 +158,14 @@ def as_json() -> str:
                  "problem": found.problem}
         table.setdefault(str(osd.osd_id) if osd else "unknown", []).append(entry)
     return json.dumps(table, indent=4)
+
+
+def settings_of(osd: Osd | None) -> Settings:
+    """As far as they can be read."""
+    try:
+        return Settings.load(osd.directory) if osd and osd.directory.exists() else Settings()
+    except (Refusal, OSError, TypeError):
+        return Settings()
 
 
 def as_text() -> str:
@@ -155,5 +205,10 @@ def open_and_mount(found: Found) -> Osd:
                 unmount(inner)
             if point.is_dir() and any(point.iterdir()):
                 raise Refusal(f"{point} is not empty: {found} cannot be mounted there")
-            mount(inner, point)
-    return Osd(osd.osd_id, osd.osd_fsid, osd.cluster_fsid, point)
+            undo.step(lambda: mount(inner, point), f"unmount {inner}", lambda _: unmount(inner))
+        # Whole, where a look had to do without XFS's log.
+        osd = Osd.load(point)
+        if osd is None:
+            raise Refusal(f"{found.device.path} holds no finished OSD")
+        check_cluster(osd, found.device.path)
+    return osd

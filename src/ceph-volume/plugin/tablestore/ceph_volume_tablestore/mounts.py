@@ -39,6 +39,15 @@ def points_of(number: str) -> list[Path]:
     return [mount.point for mount in mounts() if mount.device == number]
 
 
+def is_path_of_multipath(device: Path) -> bool:
+    """Or a partition of one. Then it is the multipath device that is to be used."""
+    sysfs = (Path("/sys/dev/block") / number_of(device)).resolve()
+    disk = sysfs.parent if (sysfs / "partition").exists() else sysfs
+    return any((holder / "dm/uuid").exists() and
+               (holder / "dm/uuid").read_text().startswith("mpath-")
+               for holder in (disk / "holders").glob("*"))
+
+
 def number_of(device: Path) -> str:
     status = os.stat(device)
     return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"

@@ -5,7 +5,8 @@ import fcntl
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+import struct
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from ceph_volume import conf
@@ -16,6 +17,7 @@ from .shell import Refusal
 OSDS = Path("/var/lib/ceph/osd")
 MARKER = "ceph-volume.unfinished"
 SETTINGS = "ceph-volume.json"
+FLOCK = "hhqqi4x"   # struct flock: type, whence, start, length, process
 
 
 def data_path(osd_id: int | str) -> Path:
@@ -40,7 +42,10 @@ class Settings:
 
     @staticmethod
     def load(directory: Path) -> "Settings":
-        return Settings(**load_json(directory / SETTINGS, {}))
+        """Those that this version knows."""
+        kept = load_json(directory / SETTINGS, {})
+        return Settings(**{each.name: kept[each.name] for each in fields(Settings)
+                           if each.name in kept})
 
     def save(self, directory: Path) -> None:
         save_json(directory / SETTINGS, asdict(self))
@@ -106,13 +111,15 @@ class Osd:
                    read(directory, "ceph_fsid"), directory)
 
     def in_use(self) -> bool:
-        """By an OSD or a tool: these lock the file `fsid`."""
-        with open(self.directory / "fsid", "r+") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return True
-        return False
+        """By an OSD or a tool: these lock the file `fsid`. Asked without a lock of our own, as on a
+        file system that has gone read-only."""
+        question = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        try:
+            with open(self.directory / "fsid", "rb") as file:
+                answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, question)
+        except FileNotFoundError:
+            return False
+        return struct.unpack(FLOCK, answer)[0] != fcntl.F_UNLCK
 
 
 def read(directory: Path, name: str) -> str:

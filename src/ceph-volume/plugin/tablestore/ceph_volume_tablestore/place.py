@@ -4,7 +4,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from ceph_volume import conf, terminal
 from ceph_volume.util import system
@@ -13,8 +15,10 @@ from . import crypt
 from .mounts import LABEL, mount_of, number_of, points_of
 from .osd_dir import MARKER, Marker, Osd, data_path, empty, strangers
 from .shell import Refusal, attempt, run
-from .undo import Undo
+from .undo import Undo, undone_unless_finished
 
+T = TypeVar("T")
+UNCHANGED = "ro,norecovery,nouuid"   # how XFS is mounted without a write to its disk
 TESTED = ("xfs", "ext4")
 # A reboot, another host or a removed container takes these away, or they cannot flush.
 UNSAFE = ("tmpfs", "ramfs", "overlay", "nfs", "nfs4", "cifs", "9p", "vfat", "ext2", "ext3",
@@ -30,8 +34,10 @@ class Directory:
     def __init__(self, path: Path):
         self.path = path
         self.root = path
+        self.begun: Marker | None = None   # by a command that was killed; from check() on
 
     def check(self, capacity: int | None) -> None:
+        self.begun = Marker.load(self.path)
         mount = mount_of(self.path)
         if mount.kind in UNSAFE or mount.kind.startswith("fuse"):
             raise Refusal(f"{self.path} is on {mount.kind}, which cannot keep an OSD: take a"
@@ -42,7 +48,11 @@ class Directory:
             terminal.warning(f"{self.path} is on {mount.kind}: it works, with one flush per file"
                              " instead of one per commit")
         self._check_seen()
-        if capacity is None and self.path != mount.point and not is_own(self.path):
+        for parent in self.path.parents:
+            if is_own(parent):
+                raise Refusal(f"{self.path} is in {parent}, which is an OSD's: take a directory"
+                              " that is no part of one")
+        if capacity is None and self.path != mount.point:
             raise Refusal(f"{self.path} shares the file system of {mount.point}: say how much of"
                           " it the OSD may use (--capacity 100G; --capacity 0 is all of it)")
         room = os.statvfs(self.path)
@@ -98,6 +108,7 @@ class Device:
         self.path = path
         self.encrypted = encrypted
         self.root = Path("/")   # where it is mounted, from begin() on
+        self.begun: Marker | None = None   # by a command that was killed; from check() on
 
     def check(self, _capacity: int | None) -> None:
         if self.encrypted:
@@ -120,7 +131,7 @@ class Device:
 
     def _check_blank(self, points: list[Path]) -> None:
         if self.uuid():
-            return
+            return self._check_begun()
         found = self._probe()
         if found:
             what = found.get("TYPE") or found.get("PTTYPE") or "something that blkid knows"
@@ -131,6 +142,19 @@ class Device:
                 os.close(os.open(self.path, os.O_RDONLY | os.O_EXCL))
             except OSError as error:
                 raise Refusal(f"{self.path} is in use: {error.strerror}") from None
+
+    def _check_begun(self) -> None:
+        """Our label may be on what is not ours, or on an OSD of which something is lost."""
+        if self.encrypted:
+            raise Refusal(f"{self.path} is not blank (it has the label of an OSD): 'ceph-volume"
+                          f" tablestore zap {self.path}' makes it so, and destroys what is on it;"
+                          " nothing was changed")
+        def load(point: Path) -> tuple[Marker | None, list[str]]:
+            return Marker.load(point), strangers(point)
+        self.begun, names = load(at) if (at := self.mounted_at()) else at_a_glance(self, load)
+        if self.begun is None and names:
+            raise Refusal(f"{self.path} has files that are not an OSD's, or no whole OSD"
+                          f" ({', '.join(names[:3])}): nothing was changed")
 
     def _probe(self) -> dict[str, str]:
         code, lines, _ = attempt("blkid", "-p", "-o", "export", self.path)
@@ -156,10 +180,7 @@ class Device:
             marker.osd_fsid = self.uuid()
         self.root = undo.step(lambda: mount(inner, staging(marker.osd_fsid)),
                               f"unmount {self.path}", lambda _: unmount(inner))
-        found = Marker.load(self.root)
-        if found is None and strangers(self.root):
-            raise Refusal(f"{self.path} has files that are not an OSD's")
-        marker = found or marker
+        marker = Marker.load(self.root) or marker
         marker.save(self.root)
         return marker
 
@@ -176,6 +197,7 @@ class Device:
     def mounted_at(self) -> Path | None:
         inner = crypt.mapping(self.path) if self.is_encrypted() else self.path
         points = points_of(number_of(inner)) if inner.exists() else []
+        points = [point for point in points if not is_of_a_look(point)]
         return points[0] if points else None
 
     def is_encrypted(self) -> bool:
@@ -199,7 +221,7 @@ def place_of(data: str, encrypted: bool = False) -> Directory | Device:
 
 
 def is_of_this_cluster(osd: Osd) -> bool:
-    ours = conf.ceph.get_safe("global", "fsid", "") if conf.ceph else ""
+    ours = conf.ceph.get_safe("global", "fsid", "", check_valid=False) if conf.ceph else ""
     return not ours or not osd.cluster_fsid or ours == osd.cluster_fsid
 
 
@@ -212,12 +234,22 @@ def check_cluster(osd: Osd, where: Path | None = None) -> None:
 
 def check_free(path: Path) -> None:
     """The place of an OSD may be there, but empty."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Refusal(f"{path} is taken, and cannot be read ({error.strerror}): unmount what is"
+                      f" there first ('umount -l {path}')") from None
     if path.is_symlink() or (path.is_dir() and (path.is_mount() or any(path.iterdir()))):
         raise Refusal(f"{path} is taken: deactivate and zap what is there first")
 
 
 def is_own(directory: Path) -> bool:
-    return (directory / MARKER).exists() or Osd.load(directory) is not None
+    try:
+        return (directory / MARKER).exists() or Osd.load(directory) is not None
+    except (OSError, ValueError):
+        return True   # nobody can say that it is none
 
 
 def is_ours(point: Path) -> bool:
@@ -229,16 +261,35 @@ def staging(osd_fsid: str) -> Path:
     return Path("/run/ceph-volume-tablestore") / osd_fsid
 
 
-def mount(device: Path, point: Path) -> Path:
+def is_of_a_look(point: Path) -> bool:
+    """That was killed: see at_a_glance()."""
+    return point.parent == staging("x").parent and mount_of(point).read_only
+
+
+def mount(device: Path, point: Path, options: str = "noatime") -> Path:
     """Of a device that is mounted already, the place where it is."""
     there = points_of(number_of(device))
+    left = [each for each in there if is_of_a_look(each)]
+    for each in left:
+        run("umount", each)
+    there = [each for each in there if each not in left]
     if there:
         return there[0]
     point.mkdir(parents=True, exist_ok=True)
-    run("mount", "-t", "xfs", "-o", "noatime", device, point)
-    if shutil.which("selinuxenabled"):
+    run("mount", "-t", "xfs", "-o", options, device, point)
+    if options != UNCHANGED and shutil.which("selinuxenabled"):
         system.set_context(str(point))
     return point
+
+
+def at_a_glance(device: Device, load: Callable[[Path], T], options: str = "noatime") -> T:
+    """What `load` finds on it, mounted for that moment."""
+    with undone_unless_finished() as undo:
+        point = undo.step(lambda: mount(device.path, staging(device.uuid()), options),
+                          f"unmount {device.path}", lambda _: unmount(device.path))
+        found = load(point)
+        unmount(device.path)
+    return found
 
 
 def unmount(device: Path) -> None:

@@ -15,7 +15,7 @@ from ceph_volume.util import encryption, prepare as ceph_prepare, system
 
 from . import cluster
 from .osd_dir import MARKER, Marker, Osd, Settings, data_path, empty, give_to_ceph
-from .place import Device, Directory, check_cluster, place_of
+from .place import Device, Directory, check_cluster, check_free, place_of
 from .shell import Refusal, attempt, run
 from .undo import Undo, undone_unless_finished
 
@@ -50,6 +50,9 @@ def prepare(wanted: Wanted) -> Osd:
     place.check(wanted.capacity)
     if wanted.osd_id is not None:
         check_id(place, wanted.osd_id)
+    number = place.begun.osd_id if place.begun and place.begun.osd_id is not None else wanted.osd_id
+    if number is not None:
+        check_place(place, number)
     with undone_unless_finished() as undo:
         return make(place, wanted, undo)
 
@@ -72,9 +75,20 @@ def check_cephadm(place: Directory | Device, wanted: Wanted) -> None:
 
 
 def check_id(place: Directory | Device, osd_id: int) -> None:
-    begun = Marker.load(place.root)
-    if begun is None or begun.osd_id != osd_id:
-        cluster.check_id(osd_id)
+    if place.begun is None or place.begun.osd_id != osd_id:
+        cluster.check_id(osd_id, place.begun.osd_fsid if place.begun else "")
+
+
+def check_place(place: Directory | Device, osd_id: int) -> None:
+    """Before the number is taken: what was refused after that, and undone, would lose its place in
+    the CRUSH map."""
+    path = data_path(osd_id)
+    if isinstance(place, Device):
+        is_its = place.mounted_at() == path
+    else:
+        is_its = path == place.path or path.is_symlink() and path.resolve() == place.path
+    if not is_its:
+        check_free(path)
 
 
 def finished_at(place: Directory | Device) -> Osd | None:

@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOM, Cluster, StopAt, plugin, shell
 from test_create import MOST_PROGRAMS, nothing_is_left, osd_is_whole
 from test_life import POINT, listed
-from test_refusals import create
+from test_refusals import create, letters_are_there, with_letters
 
 MAPPER = Path("/dev/mapper")
 
@@ -109,6 +109,30 @@ def test_zap_makes_the_device_blank(blank: Path, cluster: Cluster, is_open: bool
     cluster.forget_all()
     assert mappings() == []
     nothing_is_left([str(blank)], cluster)
+
+
+def test_what_has_our_label_already_is_not_encrypted_over(blank: Path, cluster: Cluster) -> None:
+    with_letters(blank)
+    plugin(*create(blank, "--dmcrypt")).refused("is not blank")
+    letters_are_there(blank)
+
+
+def test_no_secret_comes_into_the_log(blank: Path, cluster: Cluster) -> None:
+    prepare(blank)
+    identity = cluster.osds()[0]
+    plugin("deactivate", "0", identity)
+    log = ROOM / "ceph-volume.log"
+
+    def all_is_logged() -> None:
+        import logging
+        logging.basicConfig(filename=log, level=logging.DEBUG, force=True)
+    assert plugin("activate", "--no-systemd", "0", identity, before=all_is_logged).code == 0
+    said = log.read_text()
+    log.unlink()
+    assert "luksOpen" in said
+    assert shell("ceph", "config-key", "get", f"dm-crypt/osd/{identity}/luks").strip() not in said
+    token = json.loads(shell("cryptsetup", "token", "export", "--token-id", "0", blank))
+    assert token["lockbox_secret"] not in said
 
 
 def test_interrupted_anywhere_leaves_nothing(blank: Path, cluster: Cluster) -> None:

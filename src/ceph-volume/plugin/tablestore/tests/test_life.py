@@ -4,6 +4,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -72,6 +73,23 @@ def test_a_broken_disk_keeps_no_other_osd_from_starting(two_devices: tuple[Path,
     assert "unknown" not in listed()
 
 
+def test_a_directory_that_cannot_be_read_keeps_no_other_osd_from_anything(directory: Path,
+                                                                          cluster: Cluster
+                                                                          ) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    broken = POINT.with_name("ceph-7")
+    (broken / "whoami").mkdir(parents=True)   # a read of it is an error
+    (broken / "type").write_text("tablestore\n")
+    try:
+        assert f"{broken} cannot be read" in str(listed()["unknown"][0]["problem"])
+        assert "an OSD that cannot be read (a directory)" in plugin("list").output
+        said = plugin("activate", "--no-systemd", 0, cluster.osds()[0])
+        assert said.code == 0, said.text
+        plugin("activate", "--no-systemd", "--all").refused("1 OSD(s) could not be activated")
+    finally:
+        shutil.rmtree(broken)
+
+
 def test_activate_with_a_wrong_uuid_is_refused(place: list[str], cluster: Cluster) -> None:
     plugin("prepare", "--data", *place)
     plugin("activate", "--no-systemd", 0, "2f1c0e7a-4a68-4d39-9a61-6f0a3f9f6b10").refused(
@@ -84,6 +102,18 @@ def test_activate_of_a_directory_whose_file_system_is_not_there(directory: Path)
     away = directory.rename(directory.with_name("away"))
     plugin("activate", "--no-systemd", 0).refused("is its file system mounted?")
     away.rename(directory)
+
+
+def test_deactivate_of_what_cannot_be_read(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    away = directory.rename(directory.with_name("away"))
+    said = plugin("deactivate", 0)
+    assert said.code == 0 and "cannot be read" in said.text, said.text
+    away.rename(directory)
+    (directory / "whoami").unlink()
+    (directory / "whoami").mkdir()
+    said = plugin("deactivate", 0)
+    assert said.code == 0 and "cannot be read" in said.text, said.text
 
 
 def test_activate_changes_the_capacity(directory: Path) -> None:
@@ -140,6 +170,111 @@ def test_zap_of_an_osd_in_use_is_refused(place: list[str], cluster: Cluster) -> 
         fcntl.lockf(file, fcntl.LOCK_EX)
         plugin("zap", place[0]).refused("runs")
     assert (POINT / "label").exists()
+
+
+def test_zap_that_was_cut_off_is_repeated(directory: Path) -> None:
+    for lost in ("fsid", "ready", "whoami"):
+        plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+
+        def dies() -> None:
+            from ceph_volume_tablestore import osd_dir
+            osd_dir.shutil.rmtree = lambda _: os._exit(137)
+        assert plugin("zap", directory, before=dies).code == 137
+        (directory / lost).unlink(missing_ok=True)
+        said = plugin("zap", directory)
+        assert said.code == 0, said.text
+        assert os.listdir(directory) == []
+
+
+def test_zap_leaves_what_is_mounted_in_a_directory(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    below = directory / "exports"
+    below.mkdir()
+    shell("mount", "-t", "tmpfs", "tmpfs", below)
+    (below / "pg").write_text("dear")
+    try:
+        plugin("zap", directory).refused(f"{below} is mounted in {directory}")
+        assert (below / "pg").exists() and (directory / "label").exists()
+    finally:
+        shell("umount", below)
+
+
+def test_zap_by_number_is_of_this_cluster(device: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", device)
+    (POINT / "ceph_fsid").write_text("22222222-0000-4000-8000-000000000000\n")
+    shell("umount", POINT)
+    for words in (["zap", "--osd-id", 0], ["deactivate", 0]):
+        plugin(*words).refused("osd.0 of another cluster")
+    assert plugin("zap", device).code == 0
+
+
+def test_a_disk_and_its_copy_are_not_taken_for_each_other(two_devices: tuple[Path, Path],
+                                                          cluster: Cluster) -> None:
+    copy, own = two_devices
+    plugin("prepare", "--data", own)
+    identity = cluster.osds()[0]
+    shell("umount", POINT)
+    shell("dd", f"if={own}", f"of={copy}", "bs=1M", "conv=sparse")
+    for words in (["activate", "--no-systemd", "--all"], ["zap", "--osd-fsid", identity],
+                  ["activate", "--no-systemd", 0, identity]):
+        said = plugin(*words)
+        assert said.code == 1 and "have the same UUID" in said.text, said.text
+    shell("mount", own, POINT)   # the one that is in use is it
+    assert listed()["0"][0]["device"] == str(own)
+
+
+def test_a_look_writes_nothing(two_devices: tuple[Path, Path], cluster: Cluster) -> None:
+    first, second = two_devices
+    plugin("prepare", "--data", first)
+    plugin("prepare", "--data", second)
+    shell("umount", POINT)
+    shell("umount", POINT.with_name("ceph-1"))
+    before = [shell("sha256sum", each) for each in two_devices]
+    assert set(listed()) == {"0", "1"}
+    assert plugin("activate", "--no-systemd", 1, cluster.osds()[1]).code == 0
+    assert shell("sha256sum", first) == before[0], "another one's is not so much as looked at"
+
+
+def test_a_look_that_was_killed_is_taken_away(device: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", device)
+    shell("umount", POINT)
+    left = Path("/run/ceph-volume-tablestore") / cluster.osds()[0]
+    left.mkdir(parents=True, exist_ok=True)
+    shell("mount", "-t", "xfs", "-o", "ro,norecovery,nouuid", device, left)
+    before = shell("sha256sum", device)
+    assert set(listed()) == {"0"}
+    assert shell("sha256sum", device) == before
+    assert str(device) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_activate_after_a_power_cut(device: Path, cluster: Cluster) -> None:
+    """XFS's log has more than lies in its place."""
+    plugin("prepare", "--data", device)
+    shell("xfs_io", "-x", "-c", "shutdown -f", POINT)
+    shell("umount", POINT)
+    identity = cluster.osds()[0]
+    said = plugin("activate", "--no-systemd", 0, identity)
+    assert said.code == 0, said.text
+    assert (POINT / "fsid").read_text().strip() == identity
+
+
+def test_a_start_of_all_goes_on_behind_one_that_fails(two_devices: tuple[Path, Path],
+                                                      cluster: Cluster) -> None:
+    plugin("prepare", "--data", two_devices[0])
+    plugin("prepare", "--data", two_devices[1])
+    (POINT / "ceph-volume.json").write_text("[")
+    for number in (0, 1):
+        shell("umount", POINT.with_name(f"ceph-{number}"))
+    said = plugin("activate", "--no-systemd", "--all")
+    assert said.code == 1 and "is not JSON" in said.text and "osd.1 is in" in said.text, said.text
+    assert set(listed()) == {"0", "1"}
+
+
+def test_settings_of_a_later_version_are_passed_over(directory: Path) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    settings = json.loads((directory / "ceph-volume.json").read_text()) | {"later": 1}
+    (directory / "ceph-volume.json").write_text(json.dumps(settings))
+    assert plugin("activate", "--no-systemd", 0).code == 0
 
 
 def test_zap_wants_to_know_what(cluster: Cluster) -> None:

@@ -158,6 +158,48 @@ def test_ceph_osd_without_tablestore(directory: Path) -> None:
         "has no TableStore")
 
 
+def with_letters(device: Path) -> None:
+    """Somebody's file system, whose label is ours."""
+    shell("mkfs.xfs", "-q", "-L", "tablestore", device)
+    point = ROOM / "point"
+    point.mkdir(exist_ok=True)
+    shell("mount", device, point)
+    (point / "letters").write_text("dear")
+    shell("umount", point)
+
+
+def letters_are_there(device: Path) -> None:
+    point = ROOM / "point"
+    shell("mount", device, point)
+    assert (point / "letters").read_text() == "dear"
+    shell("umount", point)
+    point.rmdir()
+
+
+def test_device_with_our_label_that_is_no_osd(device: Path, cluster: Cluster) -> None:
+    with_letters(device)
+    plugin(*create(device)).refused("files that are not an OSD's")
+    letters_are_there(device)
+    assert cluster.osds() == {}
+
+
+def test_directory_of_another_osd(directory: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    (directory / "b").mkdir()
+    plugin(*create(directory / "b", "--capacity", CAPACITY)).refused("which is an OSD's")
+
+
+def test_number_whose_place_is_taken_is_not_taken(directory: Path, cluster: Cluster) -> None:
+    plugin("prepare", "--data", directory, "--capacity", CAPACITY)
+    shell("ceph", "osd", "destroy-actual", 0, "--yes-i-really-mean-it")
+    tree = shell("ceph", "osd", "tree", "-f", "json")
+    other = ROOM / "other"
+    other.mkdir()
+    plugin(*create(other, "--capacity", CAPACITY, "--osd-id", 0)).refused("is taken")
+    assert shell("ceph", "osd", "tree", "-f", "json") == tree
+    other.rmdir()
+
+
 def test_place_of_the_osd_that_is_taken(directory: Path, cluster: Cluster) -> None:
     Path("/var/lib/ceph/osd/ceph-0").mkdir()
     Path("/var/lib/ceph/osd/ceph-0/block").touch()
