@@ -248,6 +248,8 @@ def check_free(path: Path) -> None:
 def is_own(directory: Path) -> bool:
     try:
         return (directory / MARKER).exists() or Osd.load(directory) is not None
+    except IsADirectoryError:   # somebody's own `type`
+        return False
     except (OSError, ValueError):
         return True   # nobody can say that it is none
 

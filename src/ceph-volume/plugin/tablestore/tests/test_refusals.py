@@ -183,6 +183,13 @@ def test_device_with_our_label_that_is_no_osd(device: Path, cluster: Cluster) ->
     assert cluster.osds() == {}
 
 
+def test_directory_beside_somebodys_own(directory: Path, cluster: Cluster) -> None:
+    (directory / "type").mkdir()
+    (directory / "b").mkdir()
+    said = plugin(*create(directory / "b", "--capacity", CAPACITY))
+    assert said.code == 0, said.text
+
+
 def test_directory_of_another_osd(directory: Path, cluster: Cluster) -> None:
     plugin("prepare", "--data", directory, "--capacity", CAPACITY)
     (directory / "b").mkdir()
